@@ -1,13 +1,12 @@
 """Costs of perfci itself, as ratios within one run. docs/results/performance.md has the figures.
 
-    python benchmarks/performance.py [--json FILE] [--only NAME …]
+    python benchmarks/performance.py [NAME …]
 
 Nothing else should run meanwhile. Each goal is printed beside its figure.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import statistics
@@ -128,19 +127,11 @@ MEASUREMENTS: dict[str, Callable[[], dict[str, float | str]]] = {
 }
 
 
-def main() -> int:
+def main() -> None:
     """Run the measurements and print them as JSON."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--json", type=Path)
-    parser.add_argument("--only", nargs="*", choices=list(MEASUREMENTS), default=list(MEASUREMENTS))
-    options = parser.parse_args()
-    figures = {name: MEASUREMENTS[name]() for name in options.only}
-    text = json.dumps(figures, indent=2, ensure_ascii=False)
-    print(text)
-    if options.json:
-        options.json.write_text(text + "\n", encoding="utf-8")
-    return 0
+    for name in sys.argv[1:] or MEASUREMENTS:
+        print(json.dumps({name: MEASUREMENTS[name]()}, indent=2, ensure_ascii=False))
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    main()

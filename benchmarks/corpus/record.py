@@ -1,12 +1,9 @@
 """Record sessions for the corpus: a kind of work, a share that is planted, a load.
 
     python -m benchmarks.corpus record -k 'tiny or eager' --share 0.05 --burners 4
-    python -m benchmarks.corpus record --minutes 60
-    python -m benchmarks.corpus record --library einops
 
 Builds a git repository of ``kinds`` whose second commit is worse by the share, compares the two
 with ``--keep-bursts``, and puts the file into ``data`` with a line in ``data/sessions.jsonl``.
-``--minutes`` goes on with what the corpus has least of.
 """
 
 from __future__ import annotations
@@ -17,34 +14,19 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parents[1] / "examples"))
 
-import real_world  # noqa: E402 (found by the path above)
-from demo import commit, git  # noqa: E402
+from demo import commit, git  # noqa: E402 (found by the path above)
 
-from benchmarks.corpus.sessions import DATA, INDEX, Recorded, plain, recorded_sessions  # noqa: E402
+from benchmarks.corpus.sessions import DATA, INDEX, Recorded  # noqa: E402
 from perfci.measure.kept_bursts import read_kept  # noqa: E402
 
-GROUPS = (
-    *("tiny or python or memory_bound", "eager or generate or allocating"),
-    *("tails or imports or child", "(memory and not memory_bound) or data_loader"),
-    *("training or ranks", "compiled"),
-)
-"""Kinds that are recorded together: few, so that each gets all of its rounds in time."""
-_WEIGHTS = {
-    (0.0, 0): 6.0,
-    **{(share, 0): 1.0 for share in (0.05, 0.10, 0.02, 0.20, 0.01)},
-    **{(0.0, burners): 2.0 for burners in (4, 8)},
-}
-"""Sessions of a group that are wanted, relative to each other, by share and busy loops."""
 _BURN = "while True: pass"
 
 
@@ -74,17 +56,6 @@ def burning(count: int) -> Iterator[None]:
             burner.wait()
 
 
-def lacking(recorded: Sequence[Recorded]) -> tuple[str, float, int]:
-    """Return the words, the share and the busy loops of which the corpus has least."""
-    counts = Counter((each.cases, each.share, each.burners) for each in recorded)
-    wanted = {
-        (words, share, burners): weight
-        for (share, burners), weight in _WEIGHTS.items()
-        for words in GROUPS
-    }
-    return min(wanted, key=lambda key: counts[key] / wanted[key])
-
-
 def record(words: str, share: float, burners: int, budget: str) -> Recorded:
     """Record a session of planted work, and return its line of the index."""
     with tempfile.TemporaryDirectory() as scratch:
@@ -94,15 +65,6 @@ def record(words: str, share: float, burners: int, budget: str) -> Recorded:
         with burning(burners):
             kept = _kept(repository, sides, ("-k", words, "--budget", budget))
     return _indexed(kept, f"{share * 100:.0f}", Recorded("", share, burners, words, 0))
-
-
-def record_library(library: str, budget: str) -> Recorded:
-    """Record two releases of a library. How they differ isn't known."""
-    with tempfile.TemporaryDirectory() as scratch:
-        repository, sides = real_world.build(library, Path(scratch) / "repository")
-        config = ("--config", str(HERE / "kinds" / "pyproject.toml"))
-        kept = _kept(repository, sides, (*config, "--budget", budget))
-    return _indexed(kept, library, Recorded("", 0.0, 0, " to ".join(sides), 0, library))
 
 
 def _kept(repository: Path, sides: tuple[str, str], options: Sequence[str]) -> Path:
@@ -124,7 +86,7 @@ def _indexed(kept: Path, name: str, recorded: Recorded) -> Recorded:
     file = kept.rename(kept.with_stem(f"{kept.stem}-{name}"))
     recorded = replace(recorded, file=file.name, rounds=len(read_kept(file).rounds))
     with INDEX.open("a", encoding="utf-8") as lines:
-        lines.write(json.dumps(plain(recorded)) + "\n")
+        lines.write(json.dumps(asdict(recorded)) + "\n")
     return recorded
 
 
@@ -134,18 +96,9 @@ def main(words: list[str]) -> int:
     parser.add_argument("-k", dest="words", default="")
     parser.add_argument("--share", type=float, default=0.0)
     parser.add_argument("--burners", type=int, default=0)
-    parser.add_argument("--library", choices=[*real_world.RELEASES])
     parser.add_argument("--budget", default="215s")
-    parser.add_argument("--minutes", type=float, default=0.0, help="record what is lacking")
     given = parser.parse_args(words)
-    until = time.monotonic() + 60.0 * given.minutes
-    if given.library:
-        print(record_library(given.library, given.budget))
-    elif not given.minutes:
-        print(record(given.words, given.share, given.burners, given.budget))
-    while time.monotonic() < until:
-        recorded = recorded_sessions() if INDEX.exists() else []
-        print(record(*lacking(recorded), given.budget), flush=True)
+    print(record(given.words, given.share, given.burners, given.budget))
     return 0
 
 

@@ -73,14 +73,14 @@ class Outcome:
     """What was decided of one replayed case, beside the truth. ``load`` is the machine's meanwhile.
 
     ``metric`` is the metric that the planted units make worse: ``share`` more units, worse by
-    ``truth``. Both are None where no one knows. ``status`` and ``threshold`` are its row's.
+    ``truth``. ``status`` and ``threshold`` are its row's.
     ``covered`` says whether its interval holds the truth, None where it isn't known or has none.
     """
 
     kind: str
     load: str
-    share: float | None
-    truth: float | None
+    share: float
+    truth: float
     policy: str
     metric: str
     threshold: float
@@ -93,14 +93,13 @@ class Outcome:
     @property
     def is_false_fail(self) -> bool:
         """Return whether it fails although nothing is worse by its threshold."""
-        is_slight = self.truth is not None and self.truth < self.threshold
-        return is_slight and self.verdict == "fail"
+        return self.truth < self.threshold and self.verdict == "fail"
 
     @property
     def is_false_pass(self) -> bool:
         """Return whether it passes without a word although it is worse by its threshold."""
-        late = self.truth and self.truth >= self.threshold
-        return bool(late) and self.verdict == "pass" and self.status != "regressed"
+        is_late = self.truth >= self.threshold
+        return is_late and self.verdict == "pass" and self.status != "regressed"
 
 
 def load_of(session: KeptSession, case: int) -> str:
@@ -121,13 +120,13 @@ def outcomes_of(
     return [
         outcome
         for at, case in enumerate(session.cases)
-        if kind in {"", recorded.library or case.benchmark} and counts[at] >= FEWEST
+        if kind in {"", case.benchmark} and counts[at] >= FEWEST
         for name, policy in POLICIES.items()
         if name == "5 %" or not recorded.share or planted_metric(case.benchmark) == LATENCY
-        for swapped in ((False,) if recorded.share or recorded.library else (False, True))
+        for swapped in ((False,) if recorded.share else (False, True))
         for outcome in _outcome(
             replayed(session, at, _gated(policy, gates), swapped=swapped),
-            None if recorded.library else recorded.share,
+            recorded.share,
             case.benchmark,
             load_of(session, at),
             name,
@@ -145,16 +144,14 @@ def gate(text: str) -> tuple[str, MetricPolicy]:
     return metric, MetricPolicy(float(share), "fail", "pass")
 
 
-def _outcome(
-    replay: Replay, share: float | None, kind: str, load: str, policy: str
-) -> Iterator[Outcome]:
+def _outcome(replay: Replay, share: float, kind: str, load: str, policy: str) -> Iterator[Outcome]:
     metric = planted_metric(kind) if share else LATENCY
     row = next((row for row in replay.rows if row.metric == metric), None)
     if row is None:
         return
     covered = None
-    truth = None if share is None else true_share(kind, share)
-    known = truth is not None and metric in _PRECISE
+    truth = true_share(kind, share)
+    known = metric in _PRECISE
     if known and row.ratio_lo is not None and row.ratio_hi is not None:
         covered = row.ratio_lo <= 1.0 + truth <= row.ratio_hi
     yield Outcome(
@@ -246,13 +243,9 @@ _WORSE: dict[str, Column] = {
     "false": lambda outcomes: sum(each.is_false_fail or each.is_false_pass for each in outcomes),
     **_COMMON,
 }
-_RELEASED: dict[str, Column] = {
-    "found, %": _WORSE["found, %"],
-    **{name: column for name, column in _COMMON.items() if name != "covered, %"},
-}
 
 
-def _chosen(rules: Sequence[Rule], is_so: Callable[[float | None], bool]) -> list[Rule]:
+def _chosen(rules: Sequence[Rule], is_so: Callable[[float], bool]) -> list[Rule]:
     """Return the rules with those of their outcomes whose planted share is so."""
     return [(name, [each for each in outcomes if is_so(each.share)]) for name, outcomes in rules]
 
@@ -260,7 +253,6 @@ def _chosen(rules: Sequence[Rule], is_so: Callable[[float | None], bool]) -> lis
 def tables(*rules: Rule) -> str:
     """Return all tables, with a row for each rule: identical sides, then what was planted."""
     same, worse = _chosen(rules, lambda share: share == 0.0), _chosen(rules, bool)
-    released = _chosen(rules, lambda share: share is None)
     parts = (
         ("Identical sides, by kind of work", lambda each: (each.kind,), ("kind",), _SAME, same),
         ("Identical sides, by load", lambda each: (each.load,), ("load",), _SAME, same),
@@ -270,13 +262,6 @@ def tables(*rules: Rule) -> str:
             ("metric", "share"),
             _WORSE,
             worse,
-        ),
-        (
-            "Releases of libraries, median latency",
-            lambda each: (each.kind,),
-            ("case",),
-            _RELEASED,
-            released,
         ),
     )
     return "\n\n".join(

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import statistics
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from perfci.measure.kept_bursts import read_kept
 
@@ -29,8 +28,7 @@ _UNITS = {"compiled": 50}
 class Recorded:
     """One session: its file, the share by which head is worse, and the words that chose its cases.
 
-    ``burners`` counts the busy loops that ran besides. ``rounds`` counts those of all cases. Of two
-    releases of a ``library`` nothing is known to be planted.
+    ``burners`` counts the busy loops that ran besides. ``rounds`` counts those of all cases.
     """
 
     file: str
@@ -38,7 +36,6 @@ class Recorded:
     burners: int
     cases: str
     rounds: int
-    library: str = ""
 
     @property
     def path(self) -> Path:
@@ -85,8 +82,3 @@ def _parts() -> dict[str, float]:
                 for workers in sides
             )
     return parts
-
-
-def plain(recorded: Recorded) -> dict[str, Any]:
-    """Return the line of a session."""
-    return asdict(recorded)

@@ -6,7 +6,7 @@
 its latency, and ``latency_with_records`` what two event records in it would make of it.
 ``idle`` is a pair of events around a call on an idle queue. ``hot`` and ``cold`` have the pair
 behind a spinning kernel, so that no launch is waited for; ``cold`` writes over the L2 cache before
-it. ``batch`` has one pair around several calls. ``kernels`` sums the kernels' own durations, as the
+it. ``kernels`` sums the kernels' own durations, as the
 profiler (CUPTI) has them. ``do_bench`` is Triton's, with its median.
 """
 
@@ -26,7 +26,6 @@ from perfci.worker.devices.cuda import Cuda
 
 ROUNDS = 60
 SPIN_CYCLES = 400_000
-BATCH = 10
 
 
 def works() -> dict[str, Callable[[], Any]]:
@@ -72,9 +71,9 @@ def latency(call: Callable[[], Any], *, records: bool) -> float:
 
 
 def between_events(
-    call: Callable[[], Any], *, spin: bool, flush: Callable[[], Any] | None = None, calls: int = 1
+    call: Callable[[], Any], *, spin: bool, flush: Callable[[], Any] | None = None
 ) -> float:
-    """Return the median time between two events around ``calls`` calls, per call."""
+    """Return the median time between two events around a call."""
     samples = []
     first, last = events()
     for _ in range(ROUNDS):
@@ -82,13 +81,12 @@ def between_events(
             flush()
         torch.cuda.synchronize()
         if spin:
-            torch.cuda._sleep(SPIN_CYCLES * calls)
+            torch.cuda._sleep(SPIN_CYCLES)
         first.record()
-        for _ in range(calls):
-            output = call()  # noqa: F841
+        output = call()  # noqa: F841
         last.record()
         torch.cuda.synchronize()
-        samples.append(first.elapsed_time(last) * 1e3 / calls)
+        samples.append(first.elapsed_time(last) * 1e3)
     return statistics.median(samples)
 
 
@@ -129,10 +127,8 @@ def measured(call: Callable[[], Any], flush: Callable[[], Any]) -> dict[str, flo
         "idle": between_events(call, spin=False),
         "hot": between_events(call, spin=True),
         "cold": between_events(call, spin=True, flush=flush),
-        "idle_cold": between_events(call, spin=False, flush=flush),
         "perfci": by_perfci(call, None),
         "perfci_cold": by_perfci(call, flush),
-        "batch": between_events(call, spin=True, calls=BATCH),
         "kernels": kernels(call),
         "do_bench": do_bench(call, warmup=10, rep=60, return_mode="median") * 1e3,
     }

@@ -2,7 +2,6 @@
 
     python -m pip install -e . -r benchmarks/peers/requirements.txt
     python benchmarks/peers/run.py --repetitions 10 --json benchmarks/peers/results/run.jsonl
-    python benchmarks/peers/run.py --verify     # is the injected slow-down what it says?
     python -m benchmarks.peers.score            # the tables
 
 Nothing else should run meanwhile. What is already in the file is not measured again; ``--minutes``
@@ -18,9 +17,7 @@ import os
 import platform
 import random
 import shutil
-import subprocess
 import sys
-import tarfile
 import tempfile
 import time
 from datetime import UTC, datetime
@@ -52,8 +49,6 @@ TOOLS = {
 }
 HERE = Path(__file__).parent
 Key = tuple[str, str, str, int]
-# What reading an output that isn't as expected raises: one tool's surprise doesn't end the run.
-_UNREADABLE = (LookupError, StopIteration, TypeError, ValueError)
 
 
 def main() -> None:
@@ -62,19 +57,13 @@ def main() -> None:
     scratch = Path(options.scratch or tempfile.gettempdir()) / "perfci-peers"
     scratch.mkdir(parents=True, exist_ok=True)
     place = prepare(scratch.resolve())
-    if options.verify:
-        _verify(place, options.json)
-        return
     file: Path = options.json
     file.parent.mkdir(parents=True, exist_ok=True)
     done = {measurement.key: measurement for measurement in read([file])} if file.exists() else {}
     if any(about["works"] != digest() for about in machines([file] if done else [])):
         raise SystemExit(f"{file} has results of other works or shares: choose another --json")
     plan = [
-        key
-        for key in order(options.repetitions, options.seed, options.only, options.settings)
-        if not options.conditions or key[2] in options.conditions
-        if key not in done or (options.retry_failed and done[key].failure)
+        key for key in order(options.repetitions, options.seed, options.only) if key not in done
     ]
     print(f"{len(plan)} measurements to do, {len(done)} there", flush=True)
     if not plan:
@@ -87,7 +76,7 @@ def main() -> None:
         if time.monotonic() >= until:
             print("out of time")
             break
-        measurement = measure(place, key, file.with_suffix(".raw"), options.timeout)
+        measurement = measure(place, key, options.timeout)
         with file.open("a", encoding="utf-8") as lines:
             lines.write(encode(measurement) + "\n")
         alarms = sum(finding.alarm for finding in measurement.findings)
@@ -95,7 +84,7 @@ def main() -> None:
         print(f"{number}/{len(plan)} {key}: {measurement.seconds:.0f} s, {said}", flush=True)
 
 
-def order(repetitions: int, seed: int, only: list[str], settings: list[str]) -> list[Key]:
+def order(repetitions: int, seed: int, only: list[str]) -> list[Key]:
     """Return every measurement, in a random order within each repetition."""
     unknown = set(only) - set(TOOLS)
     if unknown:
@@ -110,13 +99,11 @@ def order(repetitions: int, seed: int, only: list[str], settings: list[str]) -> 
         ]
         random.Random(f"{seed} {repetition}").shuffle(of_repetition)
         keys += of_repetition
-    return [
-        key for key in keys if (not only or key[0] in only) and (not settings or key[1] in settings)
-    ]
+    return [key for key in keys if not only or key[0] in only]
 
 
-def measure(place: Workplace, key: Key, raw: Path, timeout: float) -> Measurement:
-    """Let a tool compare base with a condition; its files are kept in ``raw`` as an archive."""
+def measure(place: Workplace, key: Key, timeout: float) -> Measurement:
+    """Let a tool compare base with a condition."""
     tool, setting, condition, repetition = key
     findings: list[Finding] = []
     failure = ""
@@ -128,19 +115,9 @@ def measure(place: Workplace, key: Key, raw: Path, timeout: float) -> Measuremen
             findings = TOOLS[tool].measure(runner, setting, condition)
         except ToolFailed as error:
             failure = str(error)
-        except (
-            LookupError,
-            StopIteration,
-            TypeError,
-            ValueError,
-        ) as error:  # its output isn't what we know how to read
+        except (LookupError, StopIteration, TypeError, ValueError) as error:
             failure = f"unreadable output: {error!r}"
         seconds = time.perf_counter() - started
-        raw.mkdir(parents=True, exist_ok=True)
-        settings = list(TOOLS[tool].SETTINGS)
-        name = f"{tool}-{settings.index(setting)}-{condition}-{repetition}.tar.xz"
-        with tarfile.open(raw / name.replace(" ", "_"), "w:xz") as archive:
-            archive.add(folder, arcname=name.removesuffix(".tar.xz"))
     found = tuple(findings)
     return Measurement(
         tool, setting, condition, repetition, started_at, round(seconds, 2), found, failure
@@ -180,41 +157,15 @@ def _warm(place: Workplace, timeout: float, *, asv: bool) -> None:
             asv_continuous.prepare(runner)
 
 
-def _verify(place: Workplace, file: Path) -> None:
-    tree = place.tree("base")
-    command = [sys.executable, "suites/injected.py"]
-    printed = []
-    with subprocess.Popen(
-        command, cwd=tree, env=place.environment(tree), stdout=subprocess.PIPE, text=True
-    ) as process:
-        for line in process.stdout or ():
-            found = json.loads(line)
-            printed.append(line)
-            print(
-                f"{found['benchmark']:13} {found['plain_s'] * 1e6:8.1f} us  "
-                f"{found['share']:+.1%} injected: mean {found['mean']:+.2%} "
-                f"± {found['mean_error']:.2%}, median {found['median']:+.2%} "
-                f"± {found['median_error']:.2%}",
-                flush=True,
-            )
-    if process.returncode:
-        raise SystemExit(process.returncode)
-    file.with_name("injected.jsonl").write_text("".join(printed), encoding="utf-8")
-
-
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--repetitions", type=int, default=1)
     parser.add_argument("--only", action="append", default=[], metavar="TOOL")
-    parser.add_argument("--setting", action="append", default=[], dest="settings")
-    parser.add_argument("--condition", action="append", choices=[*CONDITIONS], dest="conditions")
     parser.add_argument("--minutes", type=float, default=float("inf"))
     parser.add_argument("--timeout", type=float, default=3600.0, help="s for one command")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", type=Path, default=HERE / "results" / "run.jsonl")
     parser.add_argument("--scratch", help="folder for checkouts and environments")
-    parser.add_argument("--retry-failed", action="store_true")
-    parser.add_argument("--verify", action="store_true")
     options = parser.parse_args()
     if shutil.which("git") is None:
         raise SystemExit("git is needed")

@@ -5,7 +5,6 @@ python -m benchmarks.peers.score [FILE.jsonl …]
 
 from __future__ import annotations
 
-import json
 import math
 import statistics
 import sys
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.peers.finding import CONDITIONS, Measurement, machines, read
-from benchmarks.statistics.scoring import markdown
+from benchmarks.statistics.scoring import markdown, wilson_interval
 
 RESULTS = Path(__file__).parent / "results"
 COLUMNS = (
@@ -54,21 +53,8 @@ class Rate:
         return self.hits / self.of if self.of else math.nan
 
     def interval(self) -> tuple[float, float]:
-        """Return Wilson's 95 % score interval.
-
-        Notes
-        -----
-        E. B. Wilson, "Probable Inference, the Law of Succession, and Statistical Inference",
-        JASA 22 (1927). It takes answers as independent; those of one run share its luck, so
-        that the true interval is wider.
-        """
-        if not self.of:
-            return 0.0, 1.0
-        z = statistics.NormalDist().inv_cdf(0.975)
-        centre = (self.hits + z * z / 2.0) / (self.of + z * z)
-        spread = math.sqrt(self.hits * (self.of - self.hits) / self.of + z * z / 4.0)
-        half = z * spread / (self.of + z * z)
-        return max(0.0, centre - half), min(1.0, centre + half)
+        """Return Wilson's 95 % interval. Answers of one run aren't independent, as it assumes."""
+        return wilson_interval(self.hits, self.of) if self.of else (0.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,14 +113,13 @@ def _suites(measurements: Sequence[Measurement], rule: str) -> Rate:
 
 
 def main() -> None:
-    """Print where it was measured, each tool by its own rule, and what ``run.py --verify`` found."""
+    """Print where it was measured, and each tool by its own rule."""
     files = [Path(name) for name in sys.argv[1:]] or sorted(RESULTS.glob("run*.jsonl"))
     measured = scores(read(files))
     own = [score for score in measured if OWN_RULES[score.tool] == score.rule]
     tools = list(OWN_RULES)
     own.sort(key=lambda score: (tools.index(score.tool), score.setting))
-    injected = (RESULTS / "injected.jsonl").read_text(encoding="utf-8").splitlines()
-    print(_place(machines(files)), table(own), verified(map(json.loads, injected)), sep="\n\n")
+    print(_place(machines(files)), table(own), sep="\n\n")
 
 
 def table(found: Iterable[Score]) -> str:
@@ -146,26 +131,6 @@ def table(found: Iterable[Score]) -> str:
         rates = (same, _rate_text(score.suites), *slower)
         rows.append((score.tool, score.setting, score.rule, *rates, _time(score.wall), failed))
     return markdown(COLUMNS, rows)
-
-
-def verified(checks: Iterable[dict[str, Any]]) -> str:
-    """Return a row for each benchmark: the ratio of medians, ± its standard error."""
-    found: dict[str, dict[float, dict[str, Any]]] = {}
-    for check in checks:
-        found.setdefault(check["benchmark"], {})[check["share"]] = check
-    rows = [
-        (
-            name,
-            f"{float(by_share[0.0]['plain_s']) * 1e6:.0f} µs",
-            *(
-                f"{by_share[share]['median']:+.2%} ± {by_share[share]['median_error']:.2%}"
-                for share in CONDITIONS.values()
-            ),
-        )
-        for name, by_share in found.items()
-    ]
-    head = ("benchmark", "a call", "nothing injected", "2 % injected", "5 % injected")
-    return markdown(head, rows)
 
 
 def _place(about: Sequence[dict[str, Any]]) -> str:

@@ -1,7 +1,7 @@
 """How often perfci is wrong, by simulation: false alarms, coverage, power.
 
     python -m benchmarks.statistics.simulate [--reports N] [--json FILE] [--only MODEL] [--part P]
-    python -m benchmarks.statistics.simulate --from FILE... [--json FILE] [--write FOLDER]
+    python -m benchmarks.statistics.simulate --from FILE [--write FOLDER]
 
 Prints Markdown tables and writes the raw counts. Every simulated figure in docs/statistics.md and
 docs/results/ comes from here; the seed is fixed, so it comes out the same again. ``--write``
@@ -14,7 +14,6 @@ import argparse
 import json
 import os
 import sys
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
@@ -24,7 +23,7 @@ from benchmarks.statistics import false_alarms, power, sessions, thresholds
 from benchmarks.statistics.noise import MODELS, Model
 from benchmarks.statistics.paths import PATHS
 from benchmarks.statistics.scoring import SEED
-from benchmarks.statistics.tables import rewritten, tables, with_headings
+from benchmarks.statistics.tables import rewritten, tables
 from perfci.version import VERSION
 
 REPORTS = 100
@@ -82,7 +81,7 @@ def main() -> None:
     parser.add_argument("--part", default="", help="alarms, power, boundary, spreads, sessions")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument(
-        "--from", dest="kept", type=Path, nargs="+", help="print the tables of these parts"
+        "--from", dest="kept", type=Path, help="print the tables of these raw counts"
     )
     parser.add_argument("--write", type=Path, help="put the tables into this folder's pages")
     given = parser.parse_args()
@@ -91,41 +90,29 @@ def main() -> None:
     if not models:
         parser.error(f"no model's name contains {given.only!r}: {[m.name for m in MODELS]}")
     if given.kept:
-        kept = [json.loads(path.read_text(encoding="utf-8")) for path in given.kept]
-        results = [row for part in kept for row in part["results"]]
-        core_s = sum(part["core_s"] for part in kept)
+        results = json.loads(given.kept.read_text(encoding="utf-8"))["results"]
     else:
-        results, core_s = _simulated(models, given)
-    if given.json:
-        _keep(given, results, core_s)
+        results = _simulated(models, given)
     made = tables(results)
-    print(with_headings(made))
+    for name, text in made.items():
+        print(f"### {name}\n\n{text}\n")
     if given.write:
         for page in sorted(given.write.rglob("*.md")):
             text = page.read_text(encoding="utf-8")
             page.write_text(rewritten(text, made), encoding="utf-8")
 
 
-def _simulated(
-    models: Sequence[Model], given: argparse.Namespace
-) -> tuple[list[dict[str, Any]], int]:
-    started = time.monotonic()
+def _simulated(models: Sequence[Model], given: argparse.Namespace) -> list[dict[str, Any]]:
+    """Simulate, and write the raw counts, a line each."""
     results = _all_of(_tasks(models, given.reports, given.part), given.processes)
-    wall_s = time.monotonic() - started
     spent = os.times()
-    core_s = spent.children_user + spent.children_system
-    print(
-        f"{wall_s:.0f} s with {given.processes} processes ({core_s:.0f} s of a core), "
-        f"{given.reports} reports, seed {SEED}, perfci {VERSION}\n"
-    )
-    return results, round(core_s)
-
-
-def _keep(given: argparse.Namespace, results: list[dict[str, Any]], core_s: int) -> None:
-    """Write the raw counts, a line each."""
+    core_s = round(spent.children_user + spent.children_system)
     about = {"perfci": VERSION, "seed": SEED, "reports": given.reports, "core_s": core_s}
-    text = json.dumps(about | {"results": results}, ensure_ascii=False)
-    given.json.write_text(text.replace('{"part"', '\n{"part"') + "\n", encoding="utf-8")
+    print(about)
+    if given.json:
+        text = json.dumps(about | {"results": results}, ensure_ascii=False)
+        given.json.write_text(text.replace('{"part"', '\n{"part"') + "\n", encoding="utf-8")
+    return results
 
 
 if __name__ == "__main__":

@@ -7,17 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from benchmarks.statistics import false_alarms, power, sessions, summary, thresholds
-from benchmarks.statistics.thresholds import COMPARE
 
 _BLOCK = re.compile(r"(<!-- simulated: (\w+) -->\n).*?(\n<!-- /simulated -->)", re.DOTALL)
-HEADINGS = {
-    "summary": "The default paths: the median over the usual noise models (lowest–highest)",
-    "alarms": f"`{COMPARE}`: reports of 20 identical cases (95 % interval)",
-    "boundary": "`compare`: interval holds, %; regressed, %; unchanged, %; rounds",
-    "spreads": "Thresholds of half a spread, and of one; true changes in thresholds",
-    "power": f"`{COMPARE}`: one slower case among twenty",
-    "sessions": "Sessions",
-}
 
 
 def tables(results: Sequence[dict[str, Any]]) -> dict[str, str]:
@@ -31,10 +22,6 @@ def tables(results: Sequence[dict[str, Any]]) -> dict[str, str]:
         "sessions": sessions.table(results),
     }
     return {name: text for name, text in found.items() if text}
-
-
-def with_headings(made: dict[str, str]) -> str:
-    return "\n\n".join(f"### {HEADINGS[name]}\n\n{text}" for name, text in made.items())
 
 
 def rewritten(document: str, made: dict[str, str]) -> str:

@@ -9,7 +9,6 @@ Prints Markdown tables, and keeps all counts in ``results/critical_values.json``
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -33,21 +32,11 @@ RESULTS = Path(__file__).parent / "results" / "critical_values.json"
 
 def main() -> None:
     """Simulate every cell, keep the counts and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seed", type=int, default=SEED)
-    parser.add_argument("--share", type=float, default=1.0, help="of the series, for a quick look")
-    options = parser.parse_args()
-    rng = np.random.default_rng(options.seed)
-    cells = [
-        _cell(rng, size, max(1, int(count * options.share)), rho)
-        for size, count in SIZES.items()
-        for rho in RHOS
-    ]
-    count = max(1, int(STEPPED * options.share))
-    named = [_named(rng, nights, count, rho) for nights in NIGHTS for rho in (0.0, 0.6)]
-    if options.share == 1.0:
-        kept = {"seed": options.seed, "cells": cells, "named": named}
-        RESULTS.write_text(json.dumps(kept, indent=1) + "\n")
+    rng = np.random.default_rng(SEED)
+    cells = [_cell(rng, size, count, rho) for size, count in SIZES.items() for rho in RHOS]
+    named = [_named(rng, nights, STEPPED, rho) for nights in NIGHTS for rho in (0.0, 0.6)]
+    kept = {"seed": SEED, "cells": cells, "named": named}
+    RESULTS.write_text(json.dumps(kept, indent=1) + "\n")
     print(_table(cells), _named_table(named), sep="\n\n")
 
 

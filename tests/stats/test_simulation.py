@@ -20,7 +20,7 @@ from benchmarks.statistics.paths import (
     policy_with,
 )
 from benchmarks.statistics.scoring import wilson_interval
-from benchmarks.statistics.tables import HEADINGS, marked, rewritten, tables
+from benchmarks.statistics.tables import marked, rewritten, tables
 from perfci.model.measuring import MeasureSettings
 
 ROOT = Path(__file__).parents[2]
@@ -191,6 +191,5 @@ def test_each_simulated_table_of_the_documentation_is_of_the_kept_counts() -> No
     kept = ROOT / "benchmarks/statistics/results/simulation.json"
     made = tables(json.loads(kept.read_text(encoding="utf-8"))["results"])
     pages = [path.read_text(encoding="utf-8") for path in (ROOT / "docs").rglob("*.md")]
-    assert list(made) == list(HEADINGS)
     assert sorted(name for page in pages for name in marked(page)) == sorted(made)
     assert [rewritten(page, made) for page in pages] == pages
