@@ -43,20 +43,27 @@ _CONNECT_S = 10
 """Default timeout of a connection to PostgreSQL."""
 _WRITES = "perfci_writes"
 """Execution option of a transaction that writes. SQLite then takes the write lock at its start."""
-_REFUSING_STATES = {"28P01", "28000", "3D000"}
-"""SQLSTATE codes of a refusal: a wrong password, no access, or no such database."""
+_SQLITE_KINDS = {
+    **dict.fromkeys(("SQLITE_BUSY", "SQLITE_LOCKED"), "locked"),
+    **dict.fromkeys(("SQLITE_CORRUPT", "SQLITE_NOTADB"), "damaged"),
+    **dict.fromkeys(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM"), "unwritable"),
+}
+"""Kind of error by the first two words of SQLite's name of it."""
+_SERVER_KINDS = {
+    "55P03": "locked",
+    **dict.fromkeys(("28P01", "28000", "3D000"), "refused"),
+    **dict.fromkeys(("57P01", "57P02", "57P03", "08000", "08003", "08006"), "lost"),
+    **dict.fromkeys(("40001", "40P01"), "beaten"),
+}
+"""Kind of error by SQLSTATE. ``lost`` is a server that shuts down, crashed or is starting,
+``beaten`` a serialization failure or a deadlock that another writer won."""
 _REFUSED = re.compile(
     r"does not exist|no pg_hba\.conf entry|authentication failed|is not permitted to log in"
     r"|permission denied for database|is not currently accepting connections"
+    r"|invalid port number|invalid \w+ value|invalid connection option"
 )
-_UNUSABLE = re.compile(r"invalid port number|invalid \w+ value|invalid connection option")
-"""``_REFUSED`` and ``_UNUSABLE`` match the message of a failed connection, which has no SQLSTATE. A
-message in another language matches neither: perfci retries, and shows it in the end."""
-_LOCKED = {"SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_BUSY_SNAPSHOT", "SQLITE_BUSY_RECOVERY"}
-_DAMAGED = {"SQLITE_CORRUPT", "SQLITE_NOTADB"}
-_UNWRITABLE = {"SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM"}
-_LOST = {"57P01", "57P02", "57P03", "08000", "08003", "08006"}
-"""SQLSTATE codes of a server that shuts down, crashed or is starting, and of a lost connection."""
+"""Matches the message of a connection that server or libpq refuses, which has no SQLSTATE. One in
+another language doesn't match: perfci retries, and shows it in the end."""
 # psycopg also logs the errors that it raises for a dying server: users would see them twice
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
 
@@ -84,7 +91,7 @@ class Database:
         engine = self._engine
         if self.address.path is None:
             engine = engine.execution_options(isolation_level="REPEATABLE READ")
-        with translated(self), engine.begin() as connection:
+        with _translating(self), engine.begin() as connection:
             yield connection
 
     def writing(self, work: Callable[[Connection], T]) -> T:
@@ -94,19 +101,16 @@ class Database:
         been committed, so ``work`` must be idempotent.
         """
         engine = self._engine.execution_options(**{_WRITES: True})
-        tries = 0
-        while True:
+        for pause_s in (*PAUSES_S, None):
             try:
-                with translated(self), engine.begin() as connection:
+                with _translating(self), engine.begin() as connection:
                     return work(connection)
             except OutsideError as error:
                 raised = getattr(error.__cause__, "orig", None)
-                if self.address.path is not None or raised is None or not _may_pass(raised):
+                if pause_s is None or _kind_of(raised or error) not in {"lost", "beaten"}:
                     raise
-                if tries == len(PAUSES_S):
-                    raise
-                time.sleep(PAUSES_S[tries])
-                tries += 1
+                time.sleep(pause_s)
+        raise AssertionError("the last attempt returns or raises")
 
 
 def _engine(address: HistoryAddress, wait_s: float) -> Engine:
@@ -206,7 +210,7 @@ def require_undamaged(connection: Connection, address: HistoryAddress) -> None:
     if address.path is not None:
         report = connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar_one()
         if report != "ok":
-            raise damaged(address.path, " ".join(str(report).split()))
+            raise damaged(address.shown, " ".join(str(report).split()))
 
 
 def create_tables(connection: Connection) -> None:
@@ -233,7 +237,7 @@ def _require_file(path: Path, *, create: bool) -> None:
     except OSError as error:
         raise _unopened(path, error) from error
     if size == 0:
-        raise damaged(path, "it is empty, and perfci never leaves a history so")
+        raise damaged(str(path), "it is empty, and perfci never leaves a history so")
 
 
 def _make(path: Path) -> None:
@@ -277,122 +281,77 @@ def _unopened(path: Path, error: OSError) -> OutsideError:
 
 
 @contextmanager
-def translated(database: Database) -> Iterator[None]:
+def _translating(database: Database) -> Iterator[None]:
     """Raise the database's errors as perfci's. The original is the ``__cause__``."""
     try:
         yield
     except DBAPIError as error:
-        raise _of_driver(database, error.orig or error) from error
-    except sqlite3.Error as error:  # from a cursor of the driver's own, in bulk reading
-        raise _of_driver(database, error) from error
-    except NotPacked as error:
-        if database.address.path is not None:
-            raise damaged(database.address.path, str(error)) from error
-        raise _of_postgresql(database, error) from error
+        raise _as_perfcis(database, error.orig or error) from error
+    except (sqlite3.Error, NotPacked) as error:  # the former from the driver's own cursor
+        raise _as_perfcis(database, error) from error
 
 
-def is_refused(error: BaseException) -> bool:
-    """Return whether the server refused this user, or libpq can't read the address.
-
-    A refusal is final. After any other error it may help to try again: the server may be starting.
-    """
+def _kind_of(error: BaseException) -> str:
+    """Return what a driver's error means. A refusal is final; a lost server may come back."""
+    if isinstance(error, NotPacked):
+        return "damaged"
+    if isinstance(error, sqlite3.Error):
+        name = getattr(error, "sqlite_errorname", "")
+        # an error without a name is Python's own, here on text that can't be decoded
+        unnamed = "damaged" if not name and "decode" in str(error) else "failed"
+        return _SQLITE_KINDS.get("_".join(name.split("_")[:2]), unnamed)
     import psycopg
 
     if not isinstance(error, psycopg.Error):
-        return False
+        return "failed"
     if error.sqlstate is not None:
-        return error.sqlstate in _REFUSING_STATES
-    message, attempt = str(error), error.pgconn
-    lacks_password = attempt is not None and attempt.needs_password
-    return lacks_password or bool(_UNUSABLE.search(message) or _REFUSED.search(message))
+        return _SERVER_KINDS.get(error.sqlstate, "failed")
+    lacks_password = error.pgconn is not None and error.pgconn.needs_password
+    if lacks_password or _REFUSED.search(str(error)):
+        return "refused"
+    return "lost" if isinstance(error, psycopg.OperationalError) else "failed"
 
 
-def is_lost(error: BaseException) -> bool:
-    """Return whether a PostgreSQL server went away, or isn't back yet."""
-    import psycopg
-
-    return (
-        isinstance(error, psycopg.OperationalError)
-        and (error.sqlstate is None or error.sqlstate in _LOST)
-        and not is_refused(error)
-    )
-
-
-def _may_pass(error: BaseException) -> bool:
-    """Return whether another attempt may succeed: the server went away, or another writer won.
-
-    Another writer wins by a serialization failure or a deadlock.
-    """
-    return is_lost(error) or _state(error) in {"40001", "40P01"}
-
-
-def _of_driver(database: Database, error: BaseException) -> PerfciError:
-    if database.address.path is not None:
-        return sqlite_error(database.address.path, database.wait_s, error)
-    return _of_postgresql(database, error)
-
-
-def sqlite_error(path: Path, wait_s: float, error: BaseException) -> PerfciError:
-    """Return SQLite's error as perfci's."""
-    name = getattr(error, "sqlite_errorname", "")
-    kind = "_".join(name.split("_")[:2])
-    if name in _LOCKED or kind in _LOCKED:
-        return OutsideError(
-            "history-locked",
-            f"{path} was locked by another process for {wait_s:g} s",
-            "Wait until that has ended, or end it, and run this again: recording twice is safe.",
-        )
-    # an error without a name is Python's own, here on text that can't be decoded
-    if kind in _DAMAGED or (not name and "decode" in str(error)):
-        return damaged(path, str(error))
-    if kind in _UNWRITABLE:
-        return OutsideError(
-            "history-unwritable",
-            f"{path} can't be opened for writing: {error}",
-            "Give this user the right to write the file and its folder, or name another.",
-        )
-    return OutsideError(
-        "history-failed",
-        f"{path}: {error}",
-        "Look for room on that disk, and run this again; every run that is recorded is whole.",
-    )
-
-
-def damaged(path: Path, why: str) -> DamagedFile:
-    """Return the error for a damaged history."""
-    return DamagedFile(
-        "damaged-history",
-        f"the history {path} is damaged: {why}",
-        "Restore it from a copy, or move it away and import an export; it is left as it is.",
-    )
-
-
-def _of_postgresql(database: Database, error: BaseException) -> PerfciError:
-    shown, state = database.address.shown, _state(error)
+def _as_perfcis(database: Database, error: BaseException) -> PerfciError:
+    shown = database.address.shown
     message = database.address.scrubbed(" ".join(str(error).split()))
-    if state == "55P03":
-        return OutsideError(
-            "history-locked",
-            f"{shown} was locked by another session for {database.wait_s:g} s",
-            "Wait until that has ended, or end it, and run this again: recording twice is safe.",
-        )
-    if is_refused(error):
+    kind = _kind_of(error)
+    if kind == "damaged":
+        return damaged(shown, message)
+    if kind == "refused":
         return UsageError(
             "history-refused",
             f"{shown} doesn't let perfci in: {message}",
             "Check the address, its port, the user and the password (PGPASSWORD or ~/.pgpass).",
         )
-    if is_lost(error):
+    again = "run this again: recording twice is safe, and every run that is recorded is whole."
+    if kind == "locked":
+        return OutsideError(
+            "history-locked",
+            f"{shown} was locked by another process for {database.wait_s:g} s",
+            f"Wait until that has ended, or end it, and {again}",
+        )
+    if kind == "unwritable":
+        return OutsideError(
+            "history-unwritable",
+            f"{shown} can't be opened for writing: {message}",
+            "Give this user the right to write the file and its folder, or name another.",
+        )
+    if kind == "lost":
         return OutsideError(
             "history-lost",
             f"{shown} can't be reached, or the connection was lost: {message}",
-            "See that the server runs, and run this again: recording twice is safe, and what "
-            "wasn't recorded whole isn't there at all.",
+            f"See that the server runs, and {again}",
         )
     return OutsideError(
-        "history-failed", f"{shown}: {message}", "Every run that is recorded is whole."
+        "history-failed", f"{shown}: {message}", f"Look for room on its disk, and {again}"
     )
 
 
-def _state(error: BaseException) -> str | None:
-    return getattr(error, "sqlstate", None)
+def damaged(shown: str, why: str) -> DamagedFile:
+    """Return the error for a damaged history."""
+    return DamagedFile(
+        "damaged-history",
+        f"the history {shown} is damaged: {why}",
+        "Restore it from a copy, or move it away and import an export; it is left as it is.",
+    )

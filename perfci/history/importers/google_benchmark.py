@@ -47,11 +47,6 @@ _COUNTERS: Mapping[str, tuple[str, str, Direction]] = {
 """Metric, unit and direction of the library's own counters."""
 _COMMITS = ("git_commit", "git_sha", "git_hash", "commit", "commit_hash", "sha", "revision")
 """Keys under which users add the commit to the context."""
-_OWN_CONTEXT = {
-    "date", "host_name", "executable", "num_cpus", "mhz_per_cpu", "cpu_scaling_enabled", "caches",
-    "load_avg", "library_version", "library_build_type", "json_schema_version", "aslr_enabled",
-}  # fmt: skip
-"""Keys that the library itself writes into the context. All others are a user's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,9 +214,7 @@ def _environment(context: Mapping[str, Any]) -> Environment:
         "caches": _caches(context.get("caches")),
         "build": context.get("library_build_type"),
     }
-    notes = {key: value for key, value in context.items() if key not in _OWN_CONTEXT}
-    noted = ("library_version", "cpu_scaling_enabled", "mhz_per_cpu")
-    notes |= {key: context.get(key) for key in noted}
+    notes = {key: context.get(key) for key in ("library_version", "cpu_scaling_enabled")}
     title = (f"{context.get('num_cpus', 0)}_cpus", context.get("library_build_type"))
     return environment_of(TOOL, title, deciding, notes)
 
