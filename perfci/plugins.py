@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib.machinery import PathFinder
 from pathlib import Path
 from types import ModuleType
@@ -49,26 +49,25 @@ def entry_points_of(group: str) -> tuple[EntryPoint, ...]:
     return tuple(sorted(entry_points(group=group), key=lambda point: point.name))
 
 
-def load_plugin(point: EntryPoint, check: Callable[[Any], str]) -> Any:
+def load_plugin(point: EntryPoint, *needed: str) -> Any:
     """Return the plug-in that an entry point names.
 
-    ``check`` returns what is wrong with a plug-in, or an empty text. Raises UsageError for a
-    plug-in that can't be imported or is wrong. The error names the entry point and its
-    distribution.
+    Raises UsageError for a plug-in that can't be imported or lacks one of the ``needed``
+    attributes. The error names the entry point and its distribution.
     """
     try:
         loaded = point.load()
     except (Exception, SystemExit) as error:  # foreign code: whatever it raises is reported
         raise broken_entry_point(point, f"{type(error).__name__}: {error}") from error
-    if wrong := check(loaded):
+    if wrong := missing_attributes(loaded, *needed):
         raise broken_entry_point(point, wrong)
     return loaded
 
 
-def added_plugins(group: str, check: Callable[[Any], str]) -> Iterator[tuple[str, Any]]:
+def added_plugins(group: str, *needed: str) -> Iterator[tuple[str, Any]]:
     """Yield the names and the plug-ins of the entry points of ``group``, sorted by name."""
     for point in entry_points_of(group):
-        yield point.name, load_plugin(point, check)
+        yield point.name, load_plugin(point, *needed)
 
 
 def missing_attributes(plugin: Any, *needed: str) -> str:
@@ -80,16 +79,11 @@ def missing_attributes(plugin: Any, *needed: str) -> str:
 def broken_entry_point(point: EntryPoint, what: str) -> UsageError:
     """Return the error for a plug-in. It names the entry point and its distribution."""
     owner = point.dist.name if point.dist else "an unknown distribution"
-    return broken_plugin(f"`{point.name}` of", owner, what, f" ({point.group}: {point.value})")
-
-
-def broken_plugin(which: str, owner: str, what: str, where: str = "") -> UsageError:
-    """Return the error for the plug-in ``which`` of ``owner``. ``what`` may be a foreign text."""
     what = " ".join(what[: 2 * _LONGEST].split())
     what = what if len(what) <= _LONGEST else f"{what[: _LONGEST - 1]}…"
     return UsageError(
         BROKEN,
-        f"{which} {owner}{where} can't be used: {what}",
+        f"`{point.name}` of {owner} ({point.group}: {point.value}) can't be used: {what}",
         f"Mend it, or uninstall {owner}.",
     )
 

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import importlib
 import linecache
-import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
-from types import FrameType, ModuleType
-from typing import Any, Literal, NamedTuple, TypeVar, get_args
+from types import FrameType
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from perfci.errors import Unusable
 from perfci.metrics import Device
@@ -28,7 +27,6 @@ from perfci.plugins import (
     built_in_modules,
     entry_points_of,
     load_plugin,
-    missing_attributes,
 )
 
 GROUP = "perfci.instruments"
@@ -180,16 +178,10 @@ class Instrument:
     def as_reported(self, item: DifferenceOrHint) -> DifferenceOrHint:
         """Return ``item`` as a report holds it: an added instrument's with its text.
 
-        The report's reader may not have an added instrument's ``WORDS``. Raises TypeError or
-        ValueError if a report can't hold ``item``.
+        The report's reader may not have an added instrument's ``WORDS``.
         """
         if not self.added:
             return item
-        texts = (item.code, item.file, *((item.metric,) if isinstance(item, Difference) else ()))
-        if not all(isinstance(text, str) for text in texts) or not isinstance(item.line, int):
-            raise TypeError(f"{self.name} gave {item!r}")
-        if isinstance(item, Difference) and not math.isfinite(item.seconds + item.bytes):
-            raise ValueError(f"{self.name} gave {item!r}")
         text = " ".join(_worded(self.words, item).split())[:_LONGEST]
         return replace(item, instrument=self.name, arguments={"text": text})
 
@@ -208,7 +200,7 @@ def added() -> Mapping[str, Instrument]:
     """Return other distributions' instruments by name. Raises UsageError for a broken one."""
     others: dict[str, Instrument] = {}
     for point in entry_points_of(GROUP):
-        module = load_plugin(point, _defect)
+        module = load_plugin(point, *_NEEDED)
         name = module.__name__
         if name in instruments() or name in others:
             raise broken_entry_point(point, f"there is an instrument `{name}` already")
@@ -221,18 +213,13 @@ def in_worker(name: str) -> Instrument:
     if name in instruments():
         return instruments()[name]
     try:
-        module = importlib.import_module(name)
-        defect = _defect(module)
-    except ModuleNotFoundError as error:
-        absent = "it is not installed in the Python that measures"
-        defect = absent if error.name == name else str(error)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 (foreign code: any error is reported)
-        defect = f"{type(error).__name__}: {error}"
-    if not defect:
-        return _instrument(name, module, added=True)
+        return _instrument(name, importlib.import_module(name), added=True)
+    except ImportError as error:
+        absent = isinstance(error, ModuleNotFoundError) and error.name == name
+        why = "it is not installed in the Python that measures" if absent else str(error)
 
     def refuse(_scene: RecordingScene) -> Recorded:
-        raise Unusable("broken_instrument", defect)
+        raise Unusable("broken_instrument", why)
 
     return Instrument(name, LAST, "early", refuse, added=True)
 
@@ -249,29 +236,6 @@ def _instrument(name: str, module: Any, *, added: bool) -> Instrument:
         added=added,
         **{key: vars(module)[hook] for key, hook in optional.items() if hook in vars(module)},
     )
-
-
-def _defect(module: Any) -> str:
-    """Return the first defect of another distribution's module, or an empty string."""
-    return next(_defects(module), "")
-
-
-def _defects(module: Any) -> Iterator[str]:
-    if not isinstance(module, ModuleType):
-        yield "it is no module"
-    elif missing := missing_attributes(module, *_NEEDED):
-        yield missing
-    else:
-        if module.WHEN not in get_args(When):
-            yield f"its `WHEN` is {module.WHEN!r}, none of {', '.join(get_args(When))}"
-        if not isinstance(module.WORDS, Mapping):
-            yield "its `WORDS` maps no code to words"
-        runs = getattr(module, "RUNS", 1)
-        if not isinstance(runs, int) or runs < 1:
-            yield f"its `RUNS` is {runs!r}"
-        for hook in ("record", "differences", "hints"):
-            if not callable(getattr(module, hook, len)):
-                yield f"its `{hook}` can't be called"
 
 
 def words(item: Difference | Hint) -> str:

@@ -15,8 +15,7 @@ import importlib
 import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from types import ModuleType
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from perfci.collector import (
@@ -34,11 +33,11 @@ from perfci.collector import (
     Watch,
     Work,
 )
-from perfci.errors import Unusable, UsageError
-from perfci.model.case import Metric, unfit_reason
+from perfci.errors import UsageError
+from perfci.model.case import Metric
 from perfci.plugins import (
+    BROKEN,
     broken_entry_point,
-    broken_plugin,
     built_in_modules,
     entry_points_of,
     load_plugin,
@@ -83,43 +82,14 @@ class MetricGroup:
         """Return the result of a hook. If another distribution's hook breaks, raise UsageError."""
         try:
             return hook()
-        except Unusable:
-            raise
         except Exception as error:
             if not self.distribution:
                 raise
-            raise self._broken(f"{what} ended in {type(error).__name__}: {error}") from error
-
-    def read(self, what: str, hook: Callable[[], Reading]) -> Reading:
-        """Return a hook's reading, as ``ask`` does, after checking another distribution's.
-
-        A value that isn't finite is reported as missing.
-        """
-        reading = self.ask(what, hook)
-        if not self.distribution:
-            return reading
-        names = {metric.name for metric in self.metrics}
-        if not isinstance(reading, Reading):
-            raise self._broken(f"{what} gave {repr(reading)[:80]}, which is no Reading")
-        if (
-            strange := {
-                *(*reading.values, *reading.missing, *reading.bursts, *reading.calls),
-            }
-            - names
-        ):
-            raise self._broken(f"{what} gave {sorted(map(str, strange))}, none of its metrics")
-        values = self.ask(
-            what, lambda: {name: float(value) for name, value in reading.values.items()}
-        )
-        odd = {name: f"it was {x}" for name, x in values.items() if not math.isfinite(x)}
-        return replace(
-            reading,
-            values={name: value for name, value in values.items() if name not in odd},
-            missing={**reading.missing, **odd},
-        )
-
-    def _broken(self, what: str) -> UsageError:
-        return broken_plugin(f"the metrics `{self.name}` of", self.distribution, what)
+            said = f"{what} of `{self.name}` ended in {type(error).__name__}: {error}"
+            advice = f"Mend it, or uninstall {self.distribution}."
+            raise UsageError(
+                BROKEN, f"{self.distribution} can't be used: {said}", advice
+            ) from error
 
 
 def metric_groups() -> tuple[MetricGroup, ...]:
@@ -149,17 +119,16 @@ def _own() -> Iterator[MetricGroup]:
 
 
 def _with_others() -> Iterator[MetricGroup]:
-    owners: dict[str, str] = {}
+    taken: set[str] = set()
     for group in _own():
-        owners |= dict.fromkeys(group.about, "perfci")
+        taken |= group.about.keys()
         yield group
     for point in entry_points_of(GROUP):
         distribution = point.dist.name if point.dist else point.value
-        group = _group(load_plugin(point, _wrong), distribution)
-        for name in group.about:
-            if name in owners:
-                raise broken_entry_point(point, f"{owners[name]} has a metric `{name}`")
-            owners[name] = distribution
+        group = _group(load_plugin(point, "METRICS"), distribution)
+        if twice := sorted(taken & group.about.keys()):
+            raise broken_entry_point(point, f"there is a metric `{twice[0]}` already")
+        taken |= group.about.keys()
         yield group
 
 
@@ -174,30 +143,6 @@ def _group(module: Any, distribution: str = "") -> MetricGroup:
         distribution=distribution,
         **{key: vars(module)[name] for key, name in optional.items() if name in vars(module)},
     )
-
-
-def _wrong(module: Any) -> str:
-    return next(_wrongs(module), "")
-
-
-def _wrongs(module: Any) -> Iterator[str]:
-    """Yield the defects of another distribution's module."""
-    if not isinstance(module, ModuleType):
-        yield "it is no module"
-    elif not isinstance(getattr(module, "METRICS", None), Mapping) or not module.METRICS:
-        yield "its `METRICS` maps no metric to what it is"
-    else:
-        for metric, text in module.METRICS.items():
-            if not isinstance(metric, Metric) or not isinstance(text, str):
-                yield "its `METRICS` maps something else than a Metric to words"
-            elif wrong := unfit_reason(metric):
-                yield f"its metric {metric.name!r}: {wrong}"
-        collector = getattr(module, "COLLECTOR", Collector)
-        if not (isinstance(collector, type) and issubclass(collector, Collector)):
-            yield "its `COLLECTOR` is no subclass of perfci.metrics.Collector"
-        for hook in ("reduce", "explain"):
-            if not callable(getattr(module, hook, len)):
-                yield f"its `{hook}` can't be called"
 
 
 def rulings(base: Sequence[WorkerOutput], head: Sequence[WorkerOutput]) -> dict[str, Ruling]:

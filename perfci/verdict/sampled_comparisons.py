@@ -135,9 +135,7 @@ def _read(
         },
         parent_readings=parent_readings,
     )
-    return [
-        group.read("its reduce", partial(group.reduce, warm)) for group in metric_groups()
-    ], samples
+    return [group.ask("reduce", partial(group.reduce, warm)) for group in metric_groups()], samples
 
 
 def _with_delayed(

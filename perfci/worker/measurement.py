@@ -264,21 +264,18 @@ class _Collectors:
     """The collectors of a worker, in the order of reports. ``reading`` joins their readings."""
 
     def __init__(self, scene: Scene) -> None:
-        self._collectors = [
-            (group, group.ask("its COLLECTOR", partial(group.collector, scene)))
-            for group in metric_groups()
-        ]
+        self._collectors = [(group, group.collector(scene)) for group in metric_groups()]
         self.reading = NOTHING
 
     def tell(self, hook: Literal["before_setup", "set_up", "warm"]) -> None:
         """Call a hook of each collector."""
-        for group, collector in self._collectors:
-            group.ask(f"its {hook}", getattr(collector, hook))
+        for _, collector in self._collectors:
+            getattr(collector, hook)()
 
     def take(self, hook: Literal["after_bursts", "more_calls", "last"]) -> None:
         """Call a hook of each collector, and join the readings it returns."""
-        for group, collector in self._collectors:
-            self.reading = self.reading.joined(group.read(f"its {hook}", getattr(collector, hook)))
+        for _, collector in self._collectors:
+            self.reading = self.reading.joined(getattr(collector, hook)())
 
     def of_others(self) -> tuple[Metric, ...]:
         """Return the metrics of other distributions that have a value."""

@@ -153,66 +153,6 @@ def test_what_only_perfcis_own_python_has_is_not_measured_and_says_why(
     assert row["latency_best"]["head"]["center"] > 0.0
 
 
-METRIC = (
-    "from perfci.metrics import *\nMETRICS = {Metric('fresh', 's', 'exact', 0.1, 'info'): ''}\n"
-)
-BROKEN = {
-    "incomplete": ("", "its `METRICS` maps no metric"),
-    "raises": ("raise RuntimeError('no licence')", "RuntimeError: no licence"),
-    "no-policy": (METRIC.replace("'info'", "'loud'"), "its `gate` is 'loud'"),
-    "not-free": (METRIC.replace("'fresh'", "'latency_p50'"), "perfci has a metric `latency_p50`"),
-    "no-collector": (f"{METRIC}COLLECTOR = dict", "its `COLLECTOR` is no subclass"),
-    "no-reduce": (f"{METRIC}reduce = 1", "its `reduce` can't be called"),
-}
-
-
-@pytest.mark.parametrize(("source", "why"), BROKEN.values(), ids=list(BROKEN))
-def test_a_broken_metric_is_named_and_is_no_traceback(
-    tmp_path: Path, source: str, why: str
-) -> None:
-    site = install(tmp_path, GROUP, "broken", source)
-    project = Project(tmp_path / "project")
-    project.counting(100)
-    project.commit("base")
-    done = project.perfci("run", PYTHONPATH=str(site)).without_traceback()
-    assert done.code == 2, done.text
-    assert "[broken-plugin]" in done.err
-    assert "`broken` of someones-broken" in done.err
-    assert why in done.err
-
-
-LAST = "class C(Collector):\n    def last(self):\n        return {}\nCOLLECTOR = C\n"
-FAILING = {
-    "collector": (
-        LAST.format("1 / 0"),
-        "its last ended in ZeroDivisionError",
-    ),
-    "another": (
-        LAST.format("Reading({'energy': 1})"),
-        "its last gave ['energy'], none of its metrics",
-    ),
-    "reduce": ("reduce = lambda warm: warm.nothing\n", "its reduce ended in AttributeError"),
-}
-
-
-@pytest.mark.parametrize(("source", "why"), FAILING.values(), ids=list(FAILING))
-def test_a_metric_that_breaks_while_it_measures_fails_the_case_by_its_name(
-    tmp_path: Path, source: str, why: str
-) -> None:
-    environment = Environment(tmp_path / "venv")
-    environment.install(GROUP, "broken", METRIC + source)
-    site = install(tmp_path, GROUP, "broken", METRIC + source)
-    project = Project(tmp_path / "project")
-    project.write("pyproject.toml", brief(QUICK))
-    project.counting(100)
-    project.commit("base")
-    asked = ("run", "--rounds", "2", "-k", "steady", "--python", environment.python)
-    done = project.perfci(*asked, PYTHONPATH=str(site)).without_traceback()
-    assert done.code == 3, done.text
-    assert "someones-broken can't be used" in " ".join(done.text.split())
-    assert why in " ".join(done.text.split())
-
-
 def test_the_broken_metric_of_a_measuring_python_is_named(tmp_path: Path) -> None:
     environment = Environment(tmp_path / "venv")
     environment.install(GROUP, "broken", "raise RuntimeError('no licence')")

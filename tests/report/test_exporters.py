@@ -98,13 +98,8 @@ def test_an_exporter_of_another_distribution_has_an_option_and_is_a_format(
 BROKEN = {
     "incomplete": ("HELP = 'Broken.'", "it has no `render`"),
     "raises": ("raise RuntimeError('no licence')", "RuntimeError: no licence"),
-    "exits": ("raise SystemExit(0)", "SystemExit: 0"),
     "lacks-a-module": ("import a_module_that_is_not_there", "ModuleNotFoundError"),
-    "help-is-no-text": ("HELP = 1\nrender = str", "its `HELP` is no text"),
     "render-raises": ("HELP = ''\ndef render(report):\n    return 1 / 0", "ZeroDivisionError"),
-    "render-exits": ("import sys\nHELP = ''\nrender = sys.exit", "SystemExit: <perfci compare"),
-    "returns-bytes": ("HELP = ''\nrender = lambda report: b''", "returned bytes, not text"),
-    "returns-no-text": ("HELP = ''\nrender = lambda report: '\\udc80'", "is no text"),
 }
 
 

@@ -15,7 +15,7 @@ from typing import Any, Protocol, cast
 
 from perfci.errors import PerfciError, UsageError
 from perfci.history.foreign import ForeignResults, SkippedResult, load, visible
-from perfci.plugins import added_plugins, built_in_modules, missing_attributes
+from perfci.plugins import added_plugins, built_in_modules
 from perfci.units import listed
 
 GROUP = "perfci.importers"
@@ -48,9 +48,7 @@ def importers() -> Mapping[str, Importer]:
 
     Names have hyphens instead of underscores. Raises UsageError for a broken importer.
     """
-    added = added_plugins(
-        GROUP, lambda plugin: missing_attributes(plugin, "TOOL", "COMPANIONS", "recognised", "read")
-    )
+    added = added_plugins(GROUP, "TOOL", "COMPANIONS", "recognised", "read")
     plugins = (*built_in_modules(sys.modules[__name__]), *added)
     return {name.replace("_", "-"): cast("Importer", plugin) for name, plugin in plugins}
 

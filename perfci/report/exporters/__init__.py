@@ -14,13 +14,12 @@ import sys
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from perfci.plugins import (
     broken_entry_point,
     entry_points_of,
     load_plugin,
-    missing_attributes,
     module_names,
 )
 from perfci.report.clean import Clean, clean_line, clean_lines
@@ -58,7 +57,7 @@ class Format:
         """Return the exporter. UsageError for a broken one."""
         if self.point is None:
             return cast("Exporter", importlib.import_module(self._module))
-        return cast("Exporter", load_plugin(self.point, _wrong))
+        return cast("Exporter", load_plugin(self.point, "HELP", "render"))
 
     @property
     def _module(self) -> str:
@@ -70,20 +69,9 @@ class Format:
         if self.point is None:
             return exporter.render(report)
         try:
-            text: Any = exporter.render(report)
-        except (Exception, SystemExit) as error:  # foreign code may raise anything
+            return exporter.render(report)
+        except Exception as error:  # foreign code may raise anything: what was measured isn't lost
             raise broken_entry_point(self.point, f"{type(error).__name__}: {error}") from error
-        if not isinstance(text, str):
-            raise broken_entry_point(
-                self.point, f"`render` returned {type(text).__name__}, not text"
-            )
-        try:
-            text.encode()
-        except UnicodeEncodeError as error:
-            raise broken_entry_point(
-                self.point, f"what `render` returned is no text: {error}"
-            ) from error
-        return text
 
     def shown(self, text: str) -> Clean:
         """Return ``text`` for printing. Text of another distribution's exporter is cleaned."""
@@ -130,9 +118,3 @@ def named(name: str) -> Format:
 @cache
 def _points() -> tuple[EntryPoint, ...]:
     return entry_points_of(GROUP)
-
-
-def _wrong(exporter: Any) -> str:
-    """Return what another distribution's exporter lacks, or ""."""
-    missing = missing_attributes(exporter, "HELP", "render")
-    return missing or ("" if isinstance(exporter.HELP, str) else "its `HELP` is no text")

@@ -11,7 +11,6 @@ import importlib
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from types import ModuleType
 from typing import Any, Protocol, cast
 
 from perfci import metrics
@@ -220,7 +219,7 @@ _NEEDED = {
 
 def registered() -> tuple[str, ...]:
     """Return the names of modules that other distributions add. UsageError if one is broken."""
-    return tuple(module.__name__ for _, module in added_plugins(GROUP, _wrong))
+    return tuple(module.__name__ for _, module in added_plugins(GROUP, *_KIND))
 
 
 def kinds(others: Sequence[str]) -> tuple[DeviceKind, ...]:
@@ -322,12 +321,6 @@ def on_host_reason(kinds: Sequence[DeviceKind]) -> str:
     if any(kind.present() for kind in kinds):
         return "it ran on the host, on no accelerator"
     return "no accelerator"
-
-
-def _wrong(module: Any) -> str:
-    return (
-        missing_attributes(module, *_KIND) if isinstance(module, ModuleType) else "it is no module"
-    )
 
 
 def _refused(name: str, why: str) -> Unusable:
