@@ -12,7 +12,7 @@ export PYTHONDONTWRITEBYTECODE :=
 help:
 	@echo "make demo         compare two commits of a small PyTorch project"
 	@echo "make nightly-demo find what moved over 60 commits"
-	@echo "make test         run the tests but the slow ones: whole workflows, demos, installs"
+	@echo "make test         run the tests without processes, and a session of each main path"
 	@echo "make test-all     run all tests"
 	@echo "make test-lowest  run a part of them with the oldest versions that are allowed"
 	@echo "make test-pythons run a part of them with Python 3.12 and 3.13"
@@ -48,7 +48,7 @@ reproduce: $(VENV)/.installed
 TESTS := $(BIN)/python -m pytest --numprocesses=2 --dist=loadfile --no-loadscope-reorder --durations=15
 
 test: $(VENV)/.installed
-	$(TESTS) -m "not slow"
+	$(TESTS) -m "core or not (processes or torch or compile or slow)"
 
 test-all: $(VENV)/.installed
 	$(TESTS)

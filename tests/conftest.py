@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, settings
 from tests.builders.project import Project, one_round
 from tests.builders.simulated import Simulated
 from tests.builders.warm import Warm
+from tests.core import is_core
 
 # The same examples in each run, and no clock: a run fails for the code alone. New examples:
 # `pytest --hypothesis-profile=default`.
@@ -47,8 +48,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--refresh-golden", action="store_true", help="rewrite tests/data/golden")
 
 
+@pytest.hookimpl(tryfirst=True)  # before -m chooses by the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Order the modules, and skip what this machine can't run."""
+    """Order the modules, mark the core, and skip what this machine can't run."""
+    for item in items:
+        if is_core(item.nodeid):
+            item.add_marker("core")
     _longest_first(items)
     _skip_without_torch_or_gpu(items)
 
