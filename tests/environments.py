@@ -45,7 +45,7 @@ CALLING: Mapping[str, tuple[str, ...]] = {
     "SQLAlchemy": ("history/test_interchange.py", "history/test_opening.py"),
 }
 """The tests that call each library, without those that need many processes."""
-_DIRECT = "measure/provenance/test_direct.py"
+_DIRECT = "measure/test_own_code.py"
 WITH_PYTHON = (
     *("api", "worker/test_imports.py", "worker/test_left_running.py", "worker/test_turns.py"),
     *("worker/test_worker_definitions.py", "worker/test_worker_discovery.py"),

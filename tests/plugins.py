@@ -10,7 +10,6 @@ def install(folder: Path, group: str, name: str, source: str, *, into: Path | No
     """Install a distribution ``someones-NAME`` of one module; return the folder for ``PYTHONPATH``.
 
     Its module is the entry point ``name`` of ``group``. ``into`` may be a Python's own folder.
-    A real pip installs one in tests/measure/provenance/test_entry_points.py.
     """
     module, info = f"someones_{name}", f"someones_{name}-1.0.dist-info"
     files = {

@@ -63,7 +63,7 @@ from perfci.report.clean import clean_json, clean_line, clean_lines
     cls=RenamedOption,
     old=("--all",),
     is_flag=True,
-    help="Measure cases whose sides are the same code like any other case.",
+    help="Measure cases that ran no changed file like any other case.",
 )
 @click.option(
     "--allow-same-commit",

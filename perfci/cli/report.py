@@ -30,7 +30,7 @@ from perfci.files import write_file
 from perfci.model.report import Report
 from perfci.outputs import STANDARD_OUTPUT, rendered, write_files, writing
 from perfci.report.clean import Clean, clean_line, clean_lines
-from perfci.verdict.decision import was_answered
+from perfci.verdict.decision import was_measured
 
 if TYPE_CHECKING:
     from perfci.commands.revisions import RecordableReport
@@ -65,7 +65,7 @@ def conclude(
     if failed:
         raise joined_error(failed) from failed[0]
     report = measured.report
-    answered = report.failures or any(map(was_answered, report.results))
+    answered = report.failures or any(map(was_measured, report.results))
     codes = {finding.code for row in report.results for finding in row.findings}
     if "interrupted" in codes and not answered:
         return EXIT_INTERRUPTED

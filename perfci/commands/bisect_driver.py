@@ -213,7 +213,7 @@ class BisectDriver:
         rows = (row for row in report.results if row.metric == sought.metric)
         row = next((row for row in rows if row.case == sought.case), None)
         answer = _answer_of(row, question, log=log) if row else None
-        if sought.case in report.same_code:  # no change, without a doubt
+        if row and row.status == "untouched":  # it ran none of the files that differ
             answer = SessionAnswer(
                 question.position, 0.0, 0.0, 1.0, report.timing.rounds, question.base
             )
@@ -464,9 +464,11 @@ def _answer_of(row: Comparison, question: Question, *, log: bool) -> SessionAnsw
 
 def _ran_out(report: Report, case: str) -> bool:
     """Return whether time ran out before a case had enough rounds for an interval."""
-    if case in report.same_code or any(failure.case == case for failure in report.failures):
-        return False
     rows = [row for row in report.results if row.case == case]
+    if any(failure.case == case for failure in report.failures):
+        return False
+    if any(row.status == "untouched" for row in rows):
+        return False
     if any(finding.code == "budget-ended" for row in rows for finding in row.findings):
         return True
     return 0 < max((row.base.workers for row in rows if row.base), default=0) < DECIDING_ROUNDS

@@ -40,7 +40,7 @@ from perfci.verdict.decision import (
     reason_of,
     with_verdict,
 )
-from perfci.verdict.merge import joined_ran, joined_same_code
+from perfci.verdict.merge import joined_ran
 from perfci.verdict.metric_explanations import explain
 from perfci.verdict.policy import Policy
 from perfci.verdict.row_status import adjust, suspects
@@ -295,7 +295,6 @@ def _joined(report: Report, again: _Confirmation, cases: Sequence[str], policy: 
             metric: why for metric, why in report.not_measured.items() if metric not in with_numbers
         },
         ran=joined_ran(parts),
-        same_code=tuple(case for case in joined_same_code(commits) if case in cases),
         timing=Timing(
             sum(part.timing.wall_s for part in parts),
             sum(part.timing.measured_s for part in parts),
@@ -440,8 +439,8 @@ def _kept(
 
 
 def _is_decided(row: Comparison, rounds: int) -> bool:
-    """Return whether a row had enough workers, or is of the same code."""
-    return row.method == "same_code" or (row.base is not None and row.base.workers >= rounds)
+    """Return whether a row had enough workers, or ran no changed file."""
+    return row.status == "untouched" or (row.base is not None and row.base.workers >= rounds)
 
 
 def _summed(parts: Sequence[Report]) -> dict[str, float]:

@@ -51,7 +51,7 @@ class MeasureOptions:
     """The options of a measurement, besides its revisions and the configuration.
 
     ``selection`` is the expression of ``-k``. ``shard`` is a part of the selected cases, split by
-    ``durations`` in s by case. ``everything`` measures cases whose sides are the same code like any
+    ``durations`` in s by case. ``everything`` measures cases that ran no changed file like any
     other case. ``record`` adds the runs to the ``history``, and implies ``everything``. ``outputs``
     are files that the caller writes. If they can't be written, that is an error before measuring.
     ``why`` looks into cases that moved (None: as the configuration says), and writes Chrome traces

@@ -424,7 +424,7 @@ def measured_after(before: Mapping[str, CaseRecord], report: Report) -> dict[str
     """Return what is known of the cases after ``report``.
 
     A case's time includes its share of the time that the session took besides its cases. A case
-    with too few rounds to be decided, or whose sides are the same code, keeps its earlier time.
+    with too few rounds to be decided, or that ran no changed file, keeps its earlier time.
     """
     within_s = sum(report.durations.values())
     whole = max(1.0, report.timing.wall_s / within_s) if report.timing and within_s else 1.0
@@ -437,7 +437,7 @@ def measured_after(before: Mapping[str, CaseRecord], report: Report) -> dict[str
     decided = {
         row.case
         for row in report.results
-        if row.method != "same_code" and row.head and row.head.workers >= DECIDING_ROUNDS
+        if row.status != "untouched" and row.head and row.head.workers >= DECIDING_ROUNDS
     }
     measured = dict(before)
     for case, seconds in report.durations.items():

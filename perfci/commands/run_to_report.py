@@ -105,7 +105,6 @@ def with_session(
             )
         ),
         ran=result.ran,
-        same_code=() if report.base_environment else result.same_code,
     )
 
 

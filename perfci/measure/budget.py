@@ -92,7 +92,7 @@ class RemainingTime:
     ``looks`` says that cases that moved are looked into. A case's next round takes what its later
     rounds took. First rounds compile with empty caches, so they only say what the first rounds of
     other cases take. A case without a round takes what ``records`` say, or else what the others
-    take: for a case that runs the same code on both sides that is one round. The time between
+    take: for a case that ran no changed file that is one round. The time between
     rounds (imports of ancestors) is a share of the time in rounds.
     """
 
@@ -184,10 +184,10 @@ class RemainingTime:
         family = family or self._needs.gating_comparisons(list(known)) * len(states) // len(known)
         first_s = sum(state.first_round_s for state in known) / len(known)
         later_s = sum(map(_later_s, known)) / len(known)
-        others = sum(not state.same_code for state in known) / len(known)
+        others = sum(not state.untouched for state in known) / len(known)
         needed = []
         for state in states:
-            rounds = 0 if state.failures or state.same_code else self._rounds(state, family)
+            rounds = 0 if state.failures or state.untouched else self._rounds(state, family)
             if state.rounds or not rounds:
                 needed.append((rounds, rounds * _later_s(state) if rounds else 0.0))
             elif recorded_s := self._recorded_s(state):
@@ -277,7 +277,7 @@ class Budget:
         """Return those of ``waiting`` that have their minimum or will get it in ``left_s``."""
         if all(map(self._has_minimum, waiting)):
             return waiting
-        unsettled = [state for state in self.order if not (state.failures or state.same_code)]
+        unsettled = [state for state in self.order if not (state.failures or state.untouched)]
         enough = self._remaining.affordable(unsettled, family, start_s=start_s, left_s=left_s)
         chosen = [s for s in waiting if s.case.id in enough or self._has_minimum(s)]
         if len(chosen) < len(waiting):
@@ -318,7 +318,7 @@ class Budget:
         )
         cut = any(
             not state.failures
-            and not state.same_code
+            and not state.untouched
             and (not self._has_minimum(state) or self._needs.wants_more(state, family, left_s))
             for state in begun
         )

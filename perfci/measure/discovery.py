@@ -27,9 +27,9 @@ from perfci.errors import (
     UnfitCommit,
     UsageError,
 )
+from perfci.measure.code_guard import CodeUsed, described, missing_advice
 from perfci.measure.executor import Executor
 from perfci.measure.plan import SessionPlan, SidePlan, files_in
-from perfci.measure.provenance.attribution import Provenance, described
 from perfci.measure.selection import written_in
 from perfci.measure.workers import WorkerEnded, import_times
 from perfci.model.case import Case, Failure
@@ -60,7 +60,7 @@ class SideDiscovery:
 
     discovery: Discovery
     import_times: Mapping[str, float]
-    ran: tuple[Provenance, ...] = ()
+    used: tuple[CodeUsed, ...] = ()
 
 
 def discover(
@@ -172,7 +172,7 @@ def _joined(parts: Iterable[SideDiscovery]) -> SideDiscovery:
         modules=reduce(or_, (dict(each.modules) for each in discoveries)),
     )
     times = reduce(or_, (dict(part.import_times) for part in parts))
-    return SideDiscovery(discovery, times, tuple(code for part in parts for code in part.ran))
+    return SideDiscovery(discovery, times, tuple(code for part in parts for code in part.used))
 
 
 class _ListingWorker:
@@ -228,10 +228,13 @@ class _ListingWorker:
             raise
         finally:
             self.close()
-        ran = self._watched.provenance()
-        failures = tuple(_with_advice(failure, ran.advice) for failure in discovery.failures)
+        used, places = self._watched.used(), self._watched.places
+        failures = tuple(
+            _with_advice(failure, missing_advice(failure.message, places))
+            for failure in discovery.failures
+        )
         return SideDiscovery(
-            replace(discovery, failures=failures), import_times(worker.log), (ran,)
+            replace(discovery, failures=failures), import_times(worker.log), (used,)
         )
 
     def close(self) -> None:
@@ -264,7 +267,7 @@ def require_own_code(
     notes = []
     of_copies = separate_packages(discoveries)
     for name, side in discoveries.items():
-        for code in (code for ran in side.ran for code in ran.wrong):
+        for code in (code for used in side.used for code in used.wrong):
             if code.where == "copy" and code.name.partition(".")[0] in of_copies:
                 continue
             if code.where == "copy":
@@ -274,8 +277,8 @@ def require_own_code(
         files = {
             code.path
             for side in discoveries.values()
-            for ran in side.ran
-            for code in ran.elsewhere
+            for used in side.used
+            for code in used.elsewhere
             if code.name == package
         }
         if files:
@@ -288,7 +291,9 @@ def separate_packages(discoveries: Mapping[str, SideDiscovery]) -> frozenset[str
     """Return the packages that each side has installed in a Python of its own."""
     files: dict[str, list[str]] = {}
     for side in discoveries.values():
-        files_by_name = {module.name: module.path for ran in side.ran for module in ran.elsewhere}
+        files_by_name = {
+            module.name: module.path for used in side.used for module in used.elsewhere
+        }
         for name, path in files_by_name.items():
             if "." not in name:
                 files.setdefault(name, []).append(path)
@@ -449,7 +454,7 @@ def own_cases(
         files = tuple(dict.fromkeys(files))
         if not files:
             return OwnCases(frozenset(), frozenset(), frozenset())
-        here = replace(plan, sides=(base,), counterparts=None)
+        here = replace(plan, sides=(base,))
         order = replace(here.discovery_order(base), benchmark_files=files, project=())
         until = max(budget_end, executor.now() + 2 * _LEAST_IMPORT_S)
         try:

@@ -204,7 +204,7 @@ class _Explainer:
         for side in self._sides:
             task = self._plan.task(side, case, self._round, slug, exact=())
             if task.watched:
-                stack.callback(task.watched.events.unlink, missing_ok=True)
+                stack.callback(task.watched.record.unlink, missing_ok=True)
             cores = self._plan.cores.parent if workers else ()
             launch = replace(
                 task.launch,

@@ -15,13 +15,10 @@ from perfci.measure.checkout.build import activated
 from perfci.measure.checkout.disk import remove_folder
 from perfci.measure.checkout.git import comparable_address
 from perfci.measure.checkout.trees import Overlay
+from perfci.measure.code_guard import CodePlaces, WorkerWatch
 from perfci.measure.machine.cores import CorePlan
-from perfci.measure.machine.isolation import LooksLibrary
 from perfci.measure.machine.quiet import child_environment
 from perfci.measure.process_cleanup import SESSION_VARIABLE
-from perfci.measure.provenance.attribution import WorkerWatch
-from perfci.measure.provenance.counterparts import Counterparts
-from perfci.measure.provenance.events import CodePlaces
 from perfci.measure.round import WorkerTask
 from perfci.measure.selection import has_cold_cache
 from perfci.measure.workers import Launch
@@ -82,18 +79,17 @@ class SessionPlan:
     ``cache`` holds the trees of all sides and commits. ``scratch`` is emptied at the session's end.
     ``checkout`` is the user's own tree.
 
-    Workers: ``discovered`` has each side's discovery. ``looks`` is the library that
-    sees which files workers look at.
+    Workers: ``discovered`` has each side's discovery.
 
-    The project: ``names`` are the packages in the sides' trees, ``project`` the distributions that
-    the trees declare. ``counterparts`` recognise copies of the trees' files. ``separate`` are
-    packages that each side has installed in a Python of its own, as intended. ``remotes`` are the
-    addresses of the user's repository: what is installed from one of them is the project's.
+    The project: ``names`` are the packages in the sides' trees, ``modules`` the dotted names of
+    their modules, ``project`` the distributions that the trees declare. ``separate`` are packages
+    that each side has installed in a Python of its own, as intended. ``remotes`` are the addresses
+    of the user's repository: what is installed from one of them is the project's.
 
-    Differences: ``differing`` are the paths, in both sides' trees, of files that differ between
-    them, or None if not all such files are known. ``changes`` are the committed differences that a
-    benchmark should exercise, by kind. ``uncommitted`` has for each tree what differed from its
-    commit before any worker ran.
+    Differences: ``changed`` are the changed files whose use is seen, or None if one may be used
+    unseen: a file that isn't Python, or anything of sides that are built. ``changes`` are the
+    committed differences that a benchmark should exercise, by kind. ``uncommitted`` has for each
+    tree what differed from its commit before any worker ran.
     """
 
     sides: tuple[SidePlan, ...]
@@ -105,16 +101,15 @@ class SessionPlan:
     checkout: Path
     cache: Path
     names: tuple[str, ...] = ()
+    modules: frozenset[str] = frozenset()
     project: tuple[str, ...] = ()
-    counterparts: Counterparts | None = None
     separate: frozenset[str] = frozenset()
-    differing: frozenset[str] | None = None
+    changed: frozenset[str] | None = None
     changes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     uncommitted: Mapping[Path, Mapping[str, str]] = field(default_factory=dict)
     discovered: Mapping[str, Discovery] = field(default_factory=dict)
     remotes: frozenset[str] = frozenset()
     bases_own: Path | None = None
-    looks: LooksLibrary = field(default_factory=LooksLibrary)
 
     @property
     def head_root(self) -> Path:
@@ -194,12 +189,12 @@ class SessionPlan:
                 return side.name
         return ""
 
-    def watched(self, side: SidePlan) -> WorkerWatch:
+    def watched(self, side: SidePlan, *, openings: bool = True) -> WorkerWatch:
         """Return a new watch, for one worker of this side."""
         folder = self.scratch / "ran"
         folder.mkdir(exist_ok=True)
-        events = folder / f"{side.name}-{secrets.token_hex(8)}"
-        watched = WorkerWatch(events, self.places[side.name], self.config.python_path, side.built)
+        record = folder / f"{side.name}-{secrets.token_hex(8)}"
+        watched = WorkerWatch(record, self.places[side.name], openings)
         watched.begin()
         return watched
 
@@ -224,7 +219,6 @@ class SessionPlan:
         )
         if side.interpreter:
             environment = activated(environment, side.interpreter)
-        environment |= self.looks.preloaded(environment)
         return Launch(
             python=side.python,
             environment=environment,
@@ -260,7 +254,7 @@ class SessionPlan:
                 for name, share in self.config.settings.inject.items()
             },
         )
-        watched = self.watched(side)
+        watched = self.watched(side, openings=round_number == 1)
         return WorkerTask(
             order=order,
             launch=self.launch(side, watched),
@@ -290,51 +284,32 @@ class SessionPlan:
     @cached_property
     def places(self) -> Mapping[str, CodePlaces]:
         """The places of each side's code."""
-        known = self.counterparts
-        cache, around = f"{self.cache.resolve()}/", f"{self.checkout}/"
-        # only what all sides see: a side's own Python may have a copy for that side alone
-        twins = [
-            set(known.also_installed(side.importable) if known else ())
-            for side in self.discovered.values()
-        ]
-        common = sorted(set.intersection(*twins)) if twins else ()
         places = {}
         for side in self.sides:
             discovered = self.discovered.get(side.name, _NOTHING)
             places[side.name] = CodePlaces(
                 root=str(side.root),
-                checkout=around,
-                cache=cache,
-                own=(f"{side.root}/",),
-                spared=(
-                    f"{self.scratch.resolve()}/",
-                    *filter(None, (self.looks.library,)),
-                ),
+                checkout=f"{self.checkout}/",
+                cache=f"{self.cache.resolve()}/",
                 python_path=self.python_path_of(side),
-                names=self.names,
-                temporary=(f"{self.temporary_of(side.name).resolve()}/",),
-                pythons=(
-                    *_prefix_of(side.side.python),
-                    *_prefix_of(side.python),
-                    *(f"{each}/" for each in discovered.pythons),
-                ),
-                installed=tuple(sorted({*self.config.installed, *self.separate})),
-                changed=known.changed_names() if known else (),
-                counterparts=known,
-                distributions=known.changed_distributions() if known else (),
                 others=tuple(f"{other.root}/" for other in self.sides if other.root != side.root),
+                clones=discovered.sources,
                 copies=tuple(
                     path
                     for copy in discovered.copies
                     if copy.distribution not in self.config.installed and self._is_own(copy)
                     for path in copy.paths
                 ),
-                clones=discovered.sources,
-                twins=tuple(
-                    path
-                    for path in common
-                    if not any(at.startswith(path) for at in (around, cache))
+                spared=(f"{self.scratch.resolve()}/",),
+                pythons=(
+                    *_prefix_of(side.side.python),
+                    *_prefix_of(side.python),
+                    *(f"{each}/" for each in discovered.pythons),
                 ),
+                modules=self.modules,
+                installed=tuple(sorted({*self.config.installed, *self.separate})),
+                configured_path=tuple(self.config.python_path),
+                built=side.built,
             )
         return places
 

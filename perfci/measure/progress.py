@@ -23,7 +23,7 @@ from perfci.model.run import Ran
 from perfci.units import first_of
 from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.policy import Policy
-from perfci.verdict.row_status import same_code_rows
+from perfci.verdict.row_status import untouched_rows
 from perfci.verdict.stopping import (
     Candidate,
     is_out_of_reach,
@@ -76,8 +76,8 @@ class Shortage:
 class CaseState:
     """The state of one case so far. It only grows, and the session owns it.
 
-    ``outputs`` are by side. ``took_s`` has the time of each round. ``opened`` are the files that
-    differ between the sides and were opened, by any process, while the case was measured.
+    ``outputs`` are by side. ``took_s`` has the time of each round. An ``untouched``
+    case ran no changed file in its first round, and gets no more rounds.
     """
 
     case: Case
@@ -91,8 +91,7 @@ class CaseState:
     out_of_reach: tuple[str, ...] = ()
     wall_s: float = 0.0
     took_s: list[float] = field(default_factory=list)
-    same_code: bool = False
-    opened: frozenset[str] = frozenset()
+    untouched: bool = False
     _compared: tuple[int, tuple[Comparison, ...]] = (0, ())
 
     @property
@@ -105,15 +104,13 @@ class CaseState:
     def compared(self, policy: Policy) -> tuple[Comparison, ...]:
         """Return the comparisons of both sides, made once a round. Empty for a single side.
 
-        If the case is ``same_code``, the comparisons say so.
+        If the case is ``untouched``, the comparisons say so.
         """
         if len(self.outputs) == 2 and self._compared[0] != self.rounds:
             base, head = (tuple(self.outputs[name]) for name in ("base", "head"))
             rows = compare_case(self.case, base, head, policy, paired=True)
             self._compared = (self.rounds, rows)
-        if not self.same_code:
-            return self._compared[1]
-        return same_code_rows(self._compared[1])
+        return untouched_rows(self._compared[1]) if self.untouched else self._compared[1]
 
 
 def with_timeout_named(failure: Failure, case: Case) -> Failure:
@@ -133,8 +130,8 @@ class SessionResult:
     ``ended`` says what ended the session: done, budget or fail-fast, by its own rules. Interrupted,
     tree-deleted or outside (a full disk, for example) mean that it is only a part of a session.
     ``scale`` is the number of all cases ÷ the number measured, if --fail-fast ended it, else 1.
-    ``ran`` is the code that the workers ran. ``same_code`` are the cases for which that is the same
-    on both sides. ``unexercised`` are the changed files by kind, if no case used any of them.
+    ``ran`` is the code that the workers ran. ``unexercised`` are the changed files by kind, if no
+    case used any of them.
     ``failures`` are those that don't belong to a single case.
     """
 
@@ -146,7 +143,6 @@ class SessionResult:
     notes: tuple[str, ...]
     scale: float = 1.0
     ran: Ran | None = None
-    same_code: tuple[str, ...] = ()
     unexercised: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     failures: tuple[Failure, ...] = ()
 
@@ -211,7 +207,7 @@ class CaseNeeds:
 
     def wants_more(self, state: CaseState, family: int, left_s: float) -> bool:
         """Return whether more rounds may decide something, and note in the state which metrics."""
-        if state.same_code or state.failures or state.rounds >= self.maximum_rounds(state):
+        if state.untouched or state.failures or state.rounds >= self.maximum_rounds(state):
             return False
         compared = state.compared(self.policy)
         undecided = undecided_metrics(compared, self.policy, family)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from perfci.errors import PerfciError, UsageError
+from perfci.measure.code_guard import CodeUsed, WorkerWatch, missing_advice, wrong_code
 from perfci.measure.command_results import with_results
 from perfci.measure.executor import Executor, OpenStarters
 from perfci.measure.machine.card_watches import (
@@ -21,12 +22,6 @@ from perfci.measure.machine.card_watches import (
 )
 from perfci.measure.machine.cores import throttled_s
 from perfci.measure.machine.gpu_watch import GpuState, GpuWatch, set_aside_reason
-from perfci.measure.provenance.attribution import (
-    Provenance,
-    WorkerWatch,
-    record_removed,
-    wrong_code,
-)
 from perfci.measure.selection import SAMPLE_S, BurstPlan, block_order, long_turns, turns
 from perfci.measure.workers import Launch, Worker, WorkerEnded
 from perfci.metrics import METRICS, metric_groups
@@ -368,7 +363,7 @@ class RoundSide:
         self.crowded = False
         self.result: WorkerResult | None = None
         self.log = ""
-        self.ran: Provenance | None = None
+        self.used: CodeUsed | None = None
         self.measurement: Measurement | None = None
         self.bursts: Sequence[float | None] = ()
         self.at_power_limit = False
@@ -519,17 +514,15 @@ class RoundSide:
     def _judge(self, watched: WorkerWatch, round_number: int) -> None:
         """Fail a worker that ran code which isn't its side's, even if it failed otherwise.
 
-        A worker whose record of the code that it ran is missing fails, too.
+        If it failed because an import found nothing, its failure says what to set.
         """
         failure = self.failure
-        self.ran = watched.provenance(failed=self.living.pid if failure else 0)
-        if self.ran.wrong:
+        self.used = watched.used()
+        if self.used.wrong:
             tail = failure.log_tail if failure else ""
-            failure = wrong_code(self.ran.wrong, self.task.order.case, self.side, tail)
-        elif failure is None and not self.ran.watched:
-            failure = record_removed(self.task.order.case, self.side)
-        elif failure and self.ran.advice:
-            failure = replace(failure, message=f"{failure.message}\n{self.ran.advice}")
+            failure = wrong_code(self.used.wrong, self.task.order.case, self.side, tail)
+        elif failure and (advice := missing_advice(failure.message, watched.places)):
+            failure = replace(failure, message=f"{failure.message}\n{advice}")
         if failure:
             self.result = WorkerFailure(round_number, failure)
 

@@ -10,7 +10,6 @@ from random import Random
 from perfci.errors import OutsideError, refusal
 from perfci.measure.budget import Budget, CaseRecord, RemainingTime, by_priority
 from perfci.measure.checkout.worktrees import uncommitted, written_since
-from perfci.measure.code_ran import CodeRan
 from perfci.measure.executor import OpenStarters
 from perfci.measure.kept_bursts import BurstKeeper
 from perfci.measure.plan import SessionPlan, SidePlan
@@ -27,6 +26,7 @@ from perfci.measure.reach import files_reaching_changes
 from perfci.measure.round import RoundSide, measure_round
 from perfci.measure.selection import in_groups, starting_order, visiting_order_by
 from perfci.measure.starters import Starters
+from perfci.measure.used_code import UsedCode
 from perfci.measure.workers import BudgetEnded, TreeDeleted
 from perfci.measure.workplace import Workplace
 from perfci.model.case import Case, Failure
@@ -36,7 +36,7 @@ from perfci.model.report import Comparison
 from perfci.model.worker import UNLIKE_FRESH, WRONG_CODE
 from perfci.units import first_of
 from perfci.verdict.decision import failed_on_base
-from perfci.verdict.row_status import adjust
+from perfci.verdict.row_status import adjust, may_be_untouched
 from perfci.verdict.shards import scaled_family
 from perfci.verdict.stopping import awaits_rounds, looking_worse, rounds_of_ancestor
 
@@ -52,8 +52,8 @@ _ANCESTORS_AHEAD = 2
 class SessionOptions:
     """The options of a session besides its configuration.
 
-    ``fail_fast`` ends the session at the first regression or failure. A case that certainly ran the
-    same code on both sides has one round. With ``everything`` it has as many as any other case.
+    ``fail_fast`` ends the session at the first regression or failure. A case that
+    ran no changed file has one round. With ``everything`` it has as many as any other case.
     ``looks`` says that cases that moved will be looked into, which the estimate of the time left
     includes. ``scale`` is the number of comparisons in the report ÷ the number in this session. It
     makes a shard's session as sure as a session that measures all cases. ``records`` has what
@@ -75,7 +75,7 @@ def measure_cases(
 ) -> SessionResult:
     """Measure the ``cases`` that every side has and that aren't skipped.
 
-    If the sides' environments differ, a case that ran the same code on both sides gets all of its
+    If the sides' environments differ, a case that ran no changed file gets all of its
     rounds, like any other case.
     """
     sides = workplace.discoveries.values()
@@ -109,7 +109,7 @@ class Session:
         self._executor = workplace.executor
         self._starters = Starters(workplace)
         self._states: list[CaseState] = []
-        self._code = CodeRan(plan, policy, everything=options.everything)
+        self._code = UsedCode(plan)
         self._sweeps = self._groups = self._planned = 0
         self._rng = Random(self._settings.seed)  # noqa: S311 (an order, not a secret)
         self._family = 0
@@ -153,7 +153,6 @@ class Session:
             notes.append(f"The session ended early: {refused.message}. {refused.advice}")
         finally:
             self._starters.close()
-            self._code.close()
         if ended == "budget":
             notes += self._budget.notes(states, self._family, **self._times())
         notes += self._needs.out_of_reach_notes(states)
@@ -175,7 +174,6 @@ class Session:
             ),
             scale=_cases_per_measured(states) if ended == "fail-fast" else 1.0,
             ran=self._code.by_side(),
-            same_code=self._code.same(states),
             unexercised=self._code.unexercised(states),
         )
 
@@ -214,7 +212,7 @@ class Session:
 
     def _is_due(self, state: CaseState) -> bool:
         """Return whether ``_minimum`` has to measure another round of the case."""
-        if state.same_code:
+        if state.untouched:
             return False
         if state.failures or state.rounds < self._needs.minimum_rounds(state):
             return not state.failures
@@ -248,7 +246,7 @@ class Session:
         while due := [
             state
             for state in states
-            if not (state.failures or state.same_code)
+            if not (state.failures or state.untouched)
             and needs.minimum_rounds(state) <= state.rounds < needs.maximum_rounds(state)
         ]:
             self._planned = self._rounds + len(due)
@@ -274,7 +272,6 @@ class Session:
                     following=self._following(groups, index),
                 ) as starters:
                     self._groups += 1
-                    self._code.begin_group()
                     if ended := self._measure_group(waiting, starters):
                         return ended
         return ""
@@ -317,7 +314,7 @@ class Session:
         """Return whether the case may get a round after this many more ancestors."""
         needs, paired = self._needs, len(self._plan.sides) > 1
         most = needs.maximum_rounds(state) if paired else needs.minimum_rounds(state)
-        ended = bool(state.failures) or state.same_code
+        ended = bool(state.failures) or state.untouched
         return not ended and most > state.rounds + visits * self._rounds_of_ancestor(state)
 
     def _measure_group(self, waiting: list[CaseState], starters: OpenStarters | None) -> str:
@@ -341,7 +338,7 @@ class Session:
                     return ""
                 if self._options.fail_fast and self._is_bad():
                     return "fail-fast"
-                if state.failures or state.same_code or self._is_decided(state):
+                if state.failures or state.untouched or self._is_decided(state):
                     break
             waiting.remove(state)
         return ""
@@ -387,7 +384,8 @@ class Session:
         self._starts += len(measured)
         self._starts_s += sum(side.start_s for side in measured)
         self._accuse(state)
-        self._code.add(state, {side.side: side.ran for side in measured if side.ran})
+        used = {side.side: side.used for side in measured if side.used}
+        self._code.add(used)
         for side in measured:
             match side.result:
                 case WorkerOutput() as output:
@@ -395,7 +393,13 @@ class Session:
                 case WorkerFailure(failure=failure):
                     state.failures.append(with_timeout_named(failure, state.case))
         self._note(state, measured)
-        state.same_code = self._code.settles(state)
+        state.untouched = (
+            number == 1
+            and not self._options.everything
+            and not state.failures
+            and self._code.touches_nothing(used)
+            and may_be_untouched(state.compared(self._policy))
+        )
         return True
 
     def _show(self, case: str, number: int) -> None:
@@ -482,7 +486,7 @@ class Session:
     def _provisional(self) -> tuple[Comparison, ...]:
         """Return the comparisons that looked worse after the first rounds. Empty before that."""
         if self._looks is None and all(
-            state.failures or state.same_code or state.rounds >= _PROVISIONAL_ROUNDS
+            state.failures or state.untouched or state.rounds >= _PROVISIONAL_ROUNDS
             for state in self._states
         ):
             rows = [row for state in self._states for row in state.compared(self._policy)]
@@ -568,7 +572,7 @@ class Session:
         return [
             state
             for state in self._states
-            if state.same_code or state.rounds >= self._needs.minimum_rounds(state)
+            if state.untouched or state.rounds >= self._needs.minimum_rounds(state)
         ]
 
     def _expected(self) -> tuple[int, float]:

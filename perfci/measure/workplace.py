@@ -16,16 +16,14 @@ from perfci.config.loading import Config
 from perfci.instruments import added
 from perfci.measure.checkout.build import BuildRecipe, python_in
 from perfci.measure.checkout.disk import scratch_folder
-from perfci.measure.checkout.git import Repository, ResolvedRev, remotes_of
+from perfci.measure.checkout.git import Repository, ResolvedRev, files_of, readable, remotes_of
 from perfci.measure.checkout.side_folders import SideFolders
 from perfci.measure.checkout.trees import (
     BenchmarkFiles,
     Overlay,
-    blobs_of,
-    differing_files,
-    known_blobs,
     lay_over,
     relevant_changes,
+    watchable_changes,
 )
 from perfci.measure.checkout.worktrees import uncommitted
 from perfci.measure.discovery import (
@@ -41,14 +39,13 @@ from perfci.measure.discovery import (
 from perfci.measure.executor import Executor
 from perfci.measure.machine.card_watches import GpuWatches
 from perfci.measure.machine.cores import available_cores, cores_near_first, own_cores, plan_cores
-from perfci.measure.machine.isolation import refuse_secrets, seen_from_below
+from perfci.measure.machine.isolation import refuse_secrets
 from perfci.measure.machine.pythons import lacking_module_advice
 from perfci.measure.machine.quiet import child_environment, host_facts, library_facts, quiet_facts
 from perfci.measure.plan import SessionPlan, SidePlan
 from perfci.measure.process_cleanup import SESSION_VARIABLE, measuring_begins
 from perfci.measure.progress import Journal, Progress
-from perfci.measure.provenance.counterparts import Counterparts, distributions_of
-from perfci.measure.provenance.events import packages_of
+from perfci.measure.project_names import distributions_of, modules_of, packages_of
 from perfci.measure.selection import select
 from perfci.model.case import Case, Failure
 from perfci.model.run import Environment, Side
@@ -281,6 +278,10 @@ class _Opening:
             bases_own = self._stack.enter_context(self._folders.side(self._wanted[0].resolved))
         roots = dict.fromkeys((*(side.root for side in sides), *([bases_own] if bases_own else [])))
         names = {name for side in sides for name in packages_of(side.root, config.python_path)}
+        modules = (
+            modules_of(map(readable, files_of(repository.git_dir, tree)), config.python_path)
+            for tree in {side.overlay.tree for side in sides}
+        )
         declared = {name for side in sides for name in distributions_of(side.root)}
         return SessionPlan(
             sides=sides,
@@ -290,19 +291,15 @@ class _Opening:
             scratch=self.scratch,
             token=self._token,
             checkout=repository.root,
-            differing=_differing(sides),
+            changed=_changed(sides),
             changes=_changes(sides),
             uncommitted={root: uncommitted(root) for root in roots},
             remotes=remotes_of(repository.root),
             bases_own=bases_own,
-            looks=seen_from_below(context.cache, context.inherited),
             cache=context.cache,
             names=tuple(sorted(names)),
+            modules=frozenset().union(*modules),
             project=tuple(sorted(declared)),
-            counterparts=Counterparts(
-                {str(side.root): blobs_of(repository, side.overlay.tree) for side in sides},
-                partial(known_blobs, repository.root),
-            ),
         )
 
     @contextmanager
@@ -355,18 +352,17 @@ def _laid_over(
     ]
 
 
-def _differing(sides: Sequence[SidePlan]) -> frozenset[str] | None:
-    """Return the absolute paths of the files that differ between both trees, or None if unknown.
+def _changed(sides: Sequence[SidePlan]) -> frozenset[str] | None:
+    """Return the changed files whose use a watch sees, or None if one may be used unseen.
 
     Also None if both sides are the same commit, which is compared with itself to know the noise.
     """
-    if len({side.side.sha for side in sides}) < 2:
+    if len({side.side.sha for side in sides}) < 2 or len({side.python for side in sides}) > 1:
+        return None
+    if any(side.built for side in sides):
         return None
     base, head = sides
-    names = differing_files(base.root, head.root, (base.overlay.tree, head.overlay.tree))
-    if names is None:
-        return None
-    return frozenset(str(side.root / name) for side in sides for name in names)
+    return watchable_changes(head.root, (base.overlay.tree, head.overlay.tree))
 
 
 def _changes(sides: Sequence[SidePlan]) -> dict[str, tuple[str, ...]]:

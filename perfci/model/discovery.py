@@ -47,9 +47,8 @@ class Discovery:
     the folders of that Python. ``sources`` are other clones of the project's repository that this
     Python imports from. ``devices`` and ``metrics`` are modules that other distributions add:
     kinds of device, and metrics with the distributions' names. ``imports`` maps each benchmark file
-    to the effects of its imports, ``modules`` each loaded module to its file. ``importable`` maps
-    each folder outside the checkout that this Python imports from to the names in it. A name that
-    ends in a slash is a folder's. ``cards`` are the UUIDs of the cards that torch sees.
+    to the effects of its imports, ``modules`` each loaded module to its file. ``cards``
+    are the UUIDs of the cards that torch sees.
     """
 
     cases: tuple[Case, ...]
@@ -62,5 +61,4 @@ class Discovery:
     metrics: Mapping[str, str] = field(default_factory=dict)
     imports: Mapping[str, FileImports] = field(default_factory=dict)
     modules: Mapping[str, str] = field(default_factory=dict)
-    importable: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     cards: tuple[str, ...] = ()

@@ -35,7 +35,7 @@ COLUMNS = (*_TEXTS, *_NUMBERS, "confirmed", *_SIDES, "warnings")
 
 
 VerdictStatus = Literal["pass", "fail", "inconclusive", "error"]
-Method = Literal["paired_t", "welch_t", "exact", "same_code", "none"]
+Method = Literal["paired_t", "welch_t", "exact", "none"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +192,6 @@ class Report:
     definitions: tuple[Definition, ...] = ()
     past: tuple[Past, ...] = ()
     ran: Ran | None = None
-    same_code: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
     why: tuple[Why, ...] = ()
     benchmarks_of: str = ""

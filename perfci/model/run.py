@@ -133,23 +133,11 @@ class GateOutcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Compiled:
-    """A shared library of a side's tree that its workers loaded."""
-
-    file: str
-    sha256: str
-
-
-@dataclass(frozen=True, slots=True)
 class SideRan:
     """Code that one side's workers ran. Paths are relative to its tree."""
 
     tree: str
     folders: tuple[str, ...] = ()
-    compiled: tuple[Compiled, ...] = ()
-    outside: tuple[str, ...] = ()
-    unknown: tuple[str, ...] = ()
-    cases: Mapping[str, str] = field(default_factory=dict)
     installed: tuple[str, ...] = ()
 
 

@@ -15,6 +15,7 @@ Status = Literal[
     "regressed",
     "improved",
     "unchanged",
+    "untouched",
     "inconclusive",
     "new",
     "removed",
@@ -90,6 +91,7 @@ _TRAITS: Mapping[Status, Traits] = {
     "new": Traits(5, "new", "steady", "", "skipped", lacks=("base",), answers=True),
     "removed": Traits(5, "removed", "steady", "", "skipped", lacks=("head",), settled=True),
     "unchanged": Traits(5, "unchanged", "steady", "dim", "passed", settled=True),
+    "untouched": Traits(5, "untouched", "steady", "dim", "skipped"),
 }
 """The table of statuses: rank, group, sense, style and JUnit outcome, then what is special."""
 

@@ -279,7 +279,7 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
     "no-graph": "torch.compile produced no graph on {side}: all of it runs in eager mode",
     "base-only": _base_only,
     "nothing-exercised": _nothing_exercised,
-    "same-code": "nothing that ran differs between base and head",
+    "untouched": "it ran no changed file, and didn't move by its threshold in one round",
     "left-out": "head's benchmark no longer reports it: its `metrics=` omits it",
     "unreported": "the default branch has this benchmark, and the report does not",
     "not-reported": "every case has {metric}, and the report lacks it",

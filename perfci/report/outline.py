@@ -114,9 +114,7 @@ GROUPS: dict[str, RowGroup] = {
     "new": RowGroup("New", "new", "measured"),
     "removed": RowGroup("Removed", "removed", "listed"),
     "unchanged": RowGroup("Unchanged", "unchanged", "compared", last=True),
-    "same_code": RowGroup(
-        "Unchanged: the same code on both sides", "unchanged by the same code", "named"
-    ),
+    "untouched": RowGroup("Ran no changed file", "ran no changed file", "named"),
 }
 """All groups by name, in a report's order."""
 
@@ -150,10 +148,6 @@ def outline(report: Report) -> Outline:
     groups: dict[str, list[Comparison]] = {name: [] for name in GROUPS}
     for row in report.results:
         groups[group_of(row)].append(row)
-    unchanged = groups["unchanged"]
-    alike = {row.case for row in unchanged if row.method == "same_code"}
-    groups["unchanged"] = [row for row in unchanged if row.case not in alike]
-    groups["same_code"] = [row for row in unchanged if row.case in alike]
     for name in ("regressed", "warned", "improved"):
         groups[name].sort(key=lambda row: (traits(row.status).rank, -size(row)))
     failed = {failure.case for failure in report.failures}
@@ -161,7 +155,7 @@ def outline(report: Report) -> Outline:
 
 
 def group_of(row: Comparison) -> str:
-    """Return the name of the row's group. ``outline`` then moves cases of the same code."""
+    """Return the name of the row's group."""
     kind = traits(row.status)
     match kind.group:
         case "undecided":
@@ -241,16 +235,14 @@ def _deciding(report: Report, reason: Reason) -> str:
 
 
 def _passed(rows: Outline) -> str:
-    """Return how many cases did not regress, and how many more ran the same code on both sides."""
+    """Return how many cases did not regress, and how many more ran no changed file."""
     report = rows.report
     compared = {row.case for row in report.results} - _one_sided(rows)
-    alike = compared & set(report.same_code)
-    others = compared - alike
-    same_text = f"nothing that ran differs in {counted(len(alike), 'case')}" if alike else ""
-    if others or not alike:
-        text = f"no regression in {counted(len(others), 'case')}"
-        return f"{text}; {same_text}" if same_text else text
-    return same_text
+    untouched = compared & {row.case for row in rows.groups["untouched"]}
+    others = compared - untouched
+    text = f"no regression in {counted(len(others), 'case')}" if others or not untouched else ""
+    more = f"{counted(len(untouched), 'case')} ran no changed file" if untouched else ""
+    return "; ".join(filter(None, (text, more)))
 
 
 def unseen_text(rows: Sequence[Comparison]) -> str:
@@ -268,27 +260,6 @@ def _unseen(metric: str, rows: Sequence[Comparison]) -> str:
     if detectable:
         seen = f", at worst a change of {format_share(max(detectable))} was in sight"
     return f"{metric} in {counted(len(rows), 'case')}{seen}"
-
-
-def same_code_cases(rows: Outline) -> tuple[str, ...]:
-    """Return the cases that are unchanged because both sides are the same code."""
-    return tuple(dict.fromkeys(row.case for row in rows.groups["same_code"]))
-
-
-def same_code_text(report: Report) -> str:
-    """Return a warning of cases that moved or are undecided though both sides ran the same code."""
-    moved = {
-        row.case
-        for row in report.results
-        if row.gate == "fail" and row.status in {"regressed", "improved", "inconclusive"}
-    }
-    alike = [case for case in report.same_code if case in moved]
-    if not alike:
-        return ""
-    return (
-        f"nothing that ran differs between the sides in {first_of(alike, _MOST_NAMES)}: "
-        f"{'their rows show' if len(alike) > 1 else 'its row shows'} noise of the machine"
-    )
 
 
 def injected_text(report: Report) -> str:
@@ -381,14 +352,6 @@ def _ran_text(side: SideRan) -> str:
     parts = [f"tree {side.tree[:10] or 'unknown'}"]
     if side.folders:
         parts.append(f"imported from {first_of(side.folders, _MOST_NAMES)}")
-    if side.compiled:
-        files = tuple(f"{module.file} ({module.sha256[:10]})" for module in side.compiled)
-        parts.append(f"compiled: {first_of(files, _MOST_NAMES)}")
-    if side.outside:
-        names = first_of(side.outside, _MOST_NAMES)
-        parts.append(f"{counted(len(side.outside), 'file')} of no commit: {names}")
     if side.installed:
         parts.append(f"installed, not of the tree: {first_of(side.installed, _MOST_NAMES)}")
-    if side.unknown:
-        parts.append(f"not seen: {first_of(side.unknown, _MOST_NAMES)}")
     return ", ".join(parts)

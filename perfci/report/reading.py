@@ -39,7 +39,7 @@ from perfci.report.exporters.json import (
 )
 from perfci.report.outline import gates
 from perfci.report.row_checks import below_zero, row_contradictions
-from perfci.verdict.decision import failed_on_base, new_cases, was_answered
+from perfci.verdict.decision import failed_on_base, new_cases, was_measured
 from perfci.verdict.shards import parse_shard
 from perfci.version import REPORT_SCHEMA
 
@@ -187,7 +187,6 @@ def _contradictions(report: Report) -> Iterator[str]:
             yield f"{where}: {unknown}"
         for reason in row_contradictions(row):
             yield f"{where}: {reason}"
-    yield from _same_code_contradictions(report)
     yield from _failure_contradictions(report)
     yield from _missing_contradictions(report)
     yield from _method_contradictions(report)
@@ -252,23 +251,6 @@ def _unknown_code(say: Callable[[_Coded], str], findings: Iterable[_Coded]) -> s
         except (TypeError, ValueError, ArithmeticError):
             return f"the finding {finding.code!r} has other arguments"
     return ""
-
-
-def _same_code_contradictions(report: Report) -> Iterator[str]:
-    if report.same_code and (report.ran is None or report.ran.base is None):
-        yield "same_code names cases, and what base ran isn't known"
-    known = {row.case for row in report.results}
-    for row in report.results:
-        if row.method == "same_code" and row.case not in report.same_code:
-            yield f"{row.case} {row.metric} was not tested, and its code is not the same"
-    sides = (report.ran.base, report.ran.head) if report.ran else ()
-    for case in report.same_code:
-        if case not in known:
-            yield f"same_code names {case!r}, which has no row"
-            return
-        hashes = [side.cases.get(case) for side in sides if side]
-        if None in hashes or len(set(hashes)) > 1:
-            yield f"same_code names {case!r}, of which the sides ran different code"
 
 
 def _failure_contradictions(report: Report) -> Iterator[str]:
@@ -337,7 +319,7 @@ def _pass_contradictions(report: Report) -> Iterator[str]:
     if broken is not None:
         yield f"the verdict is `pass`, and {broken.case} failed on {broken.side}"
     without_cases = report.shard and not report.results
-    if not any(map(was_answered, report.results)) and not without_cases:
+    if not any(map(was_measured, report.results)) and not without_cases:
         yield "the verdict is `pass`, and nothing was measured"
 
 
@@ -350,16 +332,9 @@ def _case_contradictions(report: Report) -> Iterator[str]:
     if report.is_one_sided:
         return
     shown = {row.case for row in report.results} | {failure.case for failure in report.failures}
-    ran = report.ran
-    measured = {
-        "durations": report.durations,
-        "ran.base.cases": ran.base.cases if ran and ran.base else {},
-        "ran.head.cases": ran.head.cases if ran else {},
-    }
-    for where, cases in measured.items():
-        for case in cases:
-            if case not in shown:
-                yield f"{where} names {case!r}, which has no row and didn't fail"
+    for case in report.durations:
+        if case not in shown:
+            yield f"durations names {case!r}, which has no row and didn't fail"
     benchmarks = {case.partition("[")[0] for case in shown}
     for number, definition in enumerate(report.definitions):
         name = definition.benchmark

@@ -311,8 +311,8 @@ def _statuses_of_values(row: Comparison) -> set[Status]:
     change, lo, hi = worse_by(row)
     threshold = threshold_of(row)
     made: set[Status] = set()
-    if row.method == "same_code":
-        return {"unchanged"} if change is None else made
+    if row.status == "untouched":
+        return {"untouched"} if row.method == "none" else made
     if row.method == "none" or change is None or row.base is None or row.head is None:
         return made
     tested = row.p is not None and row.p_adjusted is not None

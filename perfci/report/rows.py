@@ -40,7 +40,6 @@ _TEST_NAMES: dict[Method, str] = {
     "paired_t": "paired t",
     "welch_t": "Welch's t",
     "exact": "exact",
-    "same_code": "same code",
     "none": "",
 }
 _HEIGHTS = "▁▂▃▄▅▆▇█"
@@ -97,7 +96,7 @@ def side_interval(estimate: Estimate | None, unit: str) -> str:
 
 
 def measured_text(row: Comparison) -> str:
-    """Return what a row was measured on: pairs, workers of both sides, ``exact``, or same code."""
+    """Return what a row was measured on: pairs, workers of both sides, or ``exact``."""
     base = row.base.workers if row.base else 0
     head = row.head.workers if row.head else 0
     match row.method:
@@ -107,8 +106,6 @@ def measured_text(row: Comparison) -> str:
             return f"{base} + {counted(head, 'worker')}"
         case "exact":
             return "exact"
-        case "same_code":
-            return "same code"
         case "none":
             return counted(head, "worker") if head else ""
 

@@ -7,7 +7,6 @@ import re
 from collections import Counter
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import chain
 
 from rich.cells import cell_len
@@ -31,8 +30,6 @@ from perfci.report.outline import (
     outline,
     part_text,
     ran_lines,
-    same_code_cases,
-    same_code_text,
     shown_failures,
     undecided_warnings,
 )
@@ -129,8 +126,8 @@ def text_console(out: io.StringIO, width: int, *, color: bool) -> Console:
 def _lines(report: Report, width: int, *, verbose: bool) -> Iterator[Text]:
     rows = outline(report)
     yield from styled(list(_case_lines(report, verbose=verbose)), width)
-    if not verbose and rows.groups["same_code"]:
-        yield from _same_code(same_code_cases(rows), width)
+    if not verbose and rows.groups["untouched"]:
+        yield from _untouched(rows.groups["untouched"], width)
     if not verbose and rows.groups["not_measured"]:
         yield from _not_measured(rows.groups["not_measured"], width)
     yield from _tables(report, width, verbose=verbose)
@@ -151,14 +148,13 @@ def _case_lines(report: Report, *, verbose: bool) -> Iterator[Line]:
     failed = {failure.case for failure in report.failures}
     rows_of: dict[str, list[Comparison]] = {}
     for row in report.results:
-        # a failed row is shown with its failure; cases of the same code or not measured are counted
+        # a failed row is shown with its failure; those untouched or not measured are counted
         elsewhere = row.status == "failed" and row.case in failed
-        counted_only = row.method == "same_code" or row.status == "not_measured"
+        counted_only = row.status in {"untouched", "not_measured"}
         if not elsewhere and (verbose or not counted_only):
             rows_of.setdefault(row.case, []).append(row)
-    build = partial(case_lines, same_code=frozenset(report.same_code))
     groups = [
-        (alone_lines if report.is_one_sided else build)(case, rows, verbose=verbose)
+        (alone_lines if report.is_one_sided else case_lines)(case, rows, verbose=verbose)
         for case, rows in rows_of.items()
     ]
     shared = () if verbose else _shared_remarks(groups)
@@ -187,8 +183,9 @@ def _without(line: Line, remarks: Container[str]) -> Line:
     return replace(line, extras=tuple(text for text in line.extras if text not in remarks))
 
 
-def _same_code(cases: Sequence[str], width: int) -> Iterator[Text]:
-    text = f"{counted(len(cases), 'case')} unchanged: the same code on both sides"
+def _untouched(rows: Sequence[Comparison], width: int) -> Iterator[Text]:
+    cases = dict.fromkeys(row.case for row in rows)
+    text = f"{counted(len(cases), 'case')} ran no changed file"
     yield from wrapped(f"{text} ({clean_line(', '.join(cases), 300)})", 0, width, "dim")
 
 
@@ -198,9 +195,7 @@ def _not_measured(rows: Sequence[Comparison], width: int) -> Iterator[Text]:
     yield from wrapped(f"{counted(len(rows), 'case')} not measured: {names}", 0, width, style)
 
 
-def case_lines(
-    case: str, rows: Sequence[Comparison], *, verbose: bool, same_code: Container[str] = ()
-) -> CaseLines:
+def case_lines(case: str, rows: Sequence[Comparison], *, verbose: bool) -> CaseLines:
     """Return a case's lines: rows that moved, the main metric, and the names of undecided metrics.
 
     ``verbose`` shows all rows, each with what to blame.
@@ -214,7 +209,7 @@ def case_lines(
     rest = [row for row in rows if row not in shown]
     lines = [Line(clean_line(case))]
     for row in shown:
-        cause = cause_of(row, same_code) if verbose else ""
+        cause = cause_of(row) if verbose else ""
         lines.append(_compared(row, cause, verbose=verbose))
     for name, group in GROUPS.items():
         if group.in_terminal and (named := [row for row in rest if group_of(row) == name]):
@@ -423,8 +418,6 @@ def _verdict(rows: Outline, width: int) -> Iterator[Text]:
         yield from wrapped(clean_line(injected.upper(), 600), 2, width, "bold reverse yellow")
     if part := part_text(report):
         yield from wrapped(clean_line(part), 2, width, "bold reverse yellow")
-    if same := same_code_text(report):
-        yield from wrapped(clean_prose(same, 600), 2, width, "yellow")
     for reason in (*other_reasons(rows), *undecided_warnings(report)):
         yield from wrapped(clean_prose(reason, 600), 2, width)
 

@@ -8,7 +8,7 @@ if all but one fell into the same state, their variance is tiny, and so is p.
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 
 from perfci.model.finding import ANCESTORS_DIFFER, Finding, Reason, finding
 from perfci.model.measuring import DECIDING_ROUNDS, WorkerOutput
@@ -218,15 +218,14 @@ def _counts(modes: Modes, count: int) -> tuple[int, int]:
     return count - high, high
 
 
-def cause_of(row: Comparison, same_code: Container[str]) -> Cause:
-    """Return what to blame for ``row``. Both sides ran the same code in the cases ``same_code``."""
-    meaning, same = traits(row.status), row.case in same_code
+def cause_of(row: Comparison) -> Cause:
+    """Return what to blame for ``row``."""
+    meaning = traits(row.status)
     if meaning.group == "undecided":
         if any(_reason(finding) in _METHOD_CODES for finding in row.findings[-1:]):
             return "method"
-        return "machine" if row.disturbance or same else meaning.cause
-    measured = not meaning.lacks
-    return "machine" if same and measured and meaning.cause == "code" else meaning.cause
+        return "machine" if row.disturbance else meaning.cause
+    return meaning.cause
 
 
 def _reason(finding: Finding) -> str:

@@ -185,11 +185,6 @@ def was_measured(row: Comparison) -> bool:
     return row.status != "removed" and any(side is not None and side.workers > 0 for side in sides)
 
 
-def was_answered(row: Comparison) -> bool:
-    """Say whether ``row`` was measured, or needn't be because both sides are the same code."""
-    return row.method == "same_code" or was_measured(row)
-
-
 def _regressions(rows: Sequence[Comparison], *, gating: bool) -> tuple[Reason, ...]:
     moved = [
         row
@@ -249,7 +244,7 @@ def _errors(
     )
     broken |= dict.fromkeys(_broken_on_both(failures, policy, allowed=False))
     broken |= dict.fromkeys(_row_reason("no-number", row) for row in rows if _lost_its_gate(row))
-    if any(map(was_answered, rows)):
+    if any(map(was_measured, rows)):
         return tuple(broken)
     if any(traits(row.status).answers for row in rows) or failed_on_base(failures):
         return tuple(broken)
@@ -291,7 +286,7 @@ def _undecided(
         and not (_excludes_regression(row) or _lost_its_gate(row))
     ]
     left_open = _left_open(rows)
-    compared = any(map(was_answered, rows))
+    compared = any(map(was_measured, rows))
     uncompared = sum(traits(row.status).answers for row in rows)
     nothing = (
         (Reason("nothing-to-compare-with", arguments={"new": uncompared}),)

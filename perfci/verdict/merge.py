@@ -199,7 +199,6 @@ def _as_one_session(parts: Sequence[Report], rows: tuple[Comparison, ...]) -> Re
         split="",
         durations={case: spent for part in parts for case, spent in part.durations.items()},
         ran=joined_ran(parts),
-        same_code=joined_same_code(parts),
         definitions=tuple(dict.fromkeys(each for part in parts for each in part.definitions)),
     )
 
@@ -312,11 +311,6 @@ def joined_findings(reports: Sequence[Report]) -> tuple[Finding, ...]:
     )
 
 
-def joined_same_code(reports: Iterable[Report]) -> tuple[str, ...]:
-    """Return the cases that ran the same code on both sides, each once."""
-    return tuple(dict.fromkeys(case for report in reports for case in report.same_code))
-
-
 def _joined_side(sides: Sequence[SideRan]) -> SideRan:
     """Return the sides' code joined to one side's, without a tree if their trees differ."""
     trees = {side.tree for side in sides}
@@ -324,13 +318,8 @@ def _joined_side(sides: Sequence[SideRan]) -> SideRan:
     def every(of: Callable[[SideRan], Iterable[str]]) -> tuple[str, ...]:
         return tuple(sorted({name for side in sides for name in of(side)}))
 
-    compiled = {file for side in sides for file in side.compiled}
     return SideRan(
         tree=trees.pop() if len(trees) == 1 else "",
         folders=every(lambda side: side.folders),
-        compiled=tuple(sorted(compiled, key=lambda built: (built.file, built.sha256))),
-        outside=every(lambda side: side.outside),
         installed=every(lambda side: side.installed),
-        unknown=every(lambda side: side.unknown),
-        cases={case: digest for side in sides for case, digest in side.cases.items()},
     )

@@ -34,7 +34,7 @@ from perfci.verdict.shards import scaled_family
 _TESTED = ("paired_t", "welch_t")
 _SUSPECT_SHARE = 0.5
 """Share of the threshold from which an undecided row is suspect."""
-SAME_CODE = finding("same-code")
+_UNTOUCHED = finding("untouched")
 _TEST_FIELDS = (
     "ratio", "ratio_lo", "ratio_hi", "difference", "difference_lo", "difference_hi",
     "p", "welch_p", "df", "cohens_d", "detectable", "caveat",
@@ -281,39 +281,34 @@ def _is_suspect(row: Comparison, policy: Policy) -> bool:
     return change >= share * threshold_of(row)
 
 
-def may_be_same_code(rows: Sequence[Comparison]) -> bool:
-    """Say whether nothing in the rows contradicts that both sides are the same code.
+def may_be_untouched(rows: Sequence[Comparison]) -> bool:
+    """Say whether no row shows a change, or lacks a side.
 
-    Counts agree, both sides have each metric, and no metric that may fail the report moved by more
-    than its threshold.
+    Counts agree, and no metric that may fail the report moved by more than its threshold.
     """
     return all(
         row.status == "unchanged"
         if row.method == "exact"
-        else row.method == "paired_t" and not (row.gate == "fail" and _moved_despite_same_code(row))
+        else row.method == "paired_t" and not (row.gate == "fail" and _moved(row))
         for row in rows
     )
 
 
-def same_code_rows(rows: Iterable[Comparison]) -> tuple[Comparison, ...]:
-    """Return the rows as ``unchanged`` without a test. Each side's own number stays.
+def untouched_rows(rows: Iterable[Comparison]) -> tuple[Comparison, ...]:
+    """Return the rows as ``untouched``, without a test. Each side's own number stays.
 
-    A row that moved by more than its threshold stays as it was compared.
+    Counts, and rows that moved by more than their threshold, stay as they were compared.
     """
+    untested: dict[str, Any] = dict.fromkeys(_TEST_FIELDS)
     return tuple(
         row
-        if row.method == "exact" or _moved_despite_same_code(row)
-        else _unchanged_as_same_code(row)
+        if row.method == "exact" or _moved(row)
+        else replace(row, method="none", status="untouched", findings=(_UNTOUCHED,), **untested)
         for row in rows
     )
 
 
-def _moved_despite_same_code(row: Comparison) -> bool:
+def _moved(row: Comparison) -> bool:
     """Say whether the row changed by more than its threshold, or by an unknown amount."""
     change, _, _ = worse_by(row)
     return change is None or abs(change) > threshold_of(row)
-
-
-def _unchanged_as_same_code(row: Comparison) -> Comparison:
-    untested: dict[str, Any] = dict.fromkeys(_TEST_FIELDS)
-    return replace(row, method="same_code", status="unchanged", findings=(SAME_CODE,), **untested)

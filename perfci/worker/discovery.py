@@ -22,7 +22,7 @@ from perfci.suites import SuiteForm, form_of, loaded_of_tool
 from perfci.worker.devices import DeviceKind, cuda, kinds, registered
 from perfci.worker.imports import ImportRecord, modules, torch_state
 from perfci.worker.loading import benchmarks_of, forget_neighbours
-from perfci.worker.own_packages import importable, installed_copies, other_sources, python_folders
+from perfci.worker.own_packages import installed_copies, other_sources, python_folders
 from perfci.worker.protocol import kind_of, where_it_failed
 
 _COMPILING_AXES = ("mode", "backend")
@@ -84,7 +84,6 @@ def discover(order: WorkOrder) -> dict[str, Any]:
             metrics=added,
             imports=imports,
             modules=modules(),
-            importable=importable(order.root, order.checkout) if order.checkout else {},
             cards=cuda.cards(),
         )
     )

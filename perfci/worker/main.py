@@ -31,7 +31,7 @@ from perfci.metrics import use
 from perfci.model.worker import UNLIKE_FRESH, WRONG_CODE, WorkOrder
 from perfci.worker.bursts import freeze
 from perfci.worker.devices import DeviceKind, in_use, kinds
-from perfci.worker.hook.perfci_watch.watch import CodeWatch, begin_in_worker
+from perfci.worker.hook.perfci_watch import CodeWatch, begin_in_worker
 from perfci.worker.imports import (
     ImportRecord,
     choosing_places,
@@ -168,6 +168,8 @@ def _serve(spawned_ns: int, started_ns: int, order: WorkOrder, channel: Channel)
         forked = replace(start, resumed_ns=forked_ns)
         measure(order, channel, forked, benchmarks, partial(_look_and_check, watch))
 
+    if watch:
+        watch.keeps_openings = False  # to fork a worker is no process that the benchmark starts
     serve_forks(order, channel, _in_fork(measure_case), {})
 
 
@@ -238,16 +240,16 @@ def _require_fresh_state(fresh: Mapping[str, str], state: Mapping[str, str]) -> 
 
 
 def _look_and_check(watch: CodeWatch | None) -> None:
-    """Have a watched worker record all that it loaded, and check that the record was written."""
-    if watch is None:
-        return
-    watch.look()
-    if why := watch.record.unwritten():
+    """Have a watched worker write down all that it loaded, for the parent's guard."""
+    try:
+        if watch:
+            watch.look()
+    except OSError as error:
         raise Unusable(
             WRONG_CODE,
-            f"what this worker ran isn't known: it could not be written down ({why})\n"
+            f"what this worker ran isn't known: it could not be written down ({error.strerror})\n"
             "Leave the session's files (below TMPDIR's parent) as they are, with room to grow.",
-        )
+        ) from error
 
 
 # Forking workers.

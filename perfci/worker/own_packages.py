@@ -14,7 +14,7 @@ from typing import Any
 
 from perfci.model.discovery import Copy
 
-_VENDORED = frozenset(
+VENDORED = frozenset(
     {"third_party", "vendor", "vendored", "_vendor", "extern", "external", "node_modules", "dist"}
 )
 """Folders that usually hold other projects' code, or built files."""
@@ -53,7 +53,7 @@ def project_folders(tree: str) -> Iterator[tuple[Path, tuple[str, ...]]]:
                     continue
                 if (Path(entry) / "__init__.py").is_file():
                     packages.append(entry.name)
-                elif entry.name not in _VENDORED and not (Path(entry) / "pyvenv.cfg").exists():
+                elif entry.name not in VENDORED and not (Path(entry) / "pyvenv.cfg").exists():
                     waiting += [(Path(entry), deeper - 1)] if deeper else []
         yield folder, tuple(packages)
 
@@ -99,32 +99,6 @@ def other_sources(project: Collection[str], tree: str, checkout: str) -> tuple[s
     known = (f"{tree}{os.sep}", f"{checkout.rstrip(os.sep)}{os.sep}", *pythons)
     folders = (f"{folder}{os.sep}" for folder in sources if os.path.isdir(folder))  # noqa: PTH112
     return tuple(sorted(folder for folder in folders if not folder.startswith(known)))
-
-
-def importable(tree: str, checkout: str) -> dict[str, tuple[str, ...]]:
-    """Return the folders outside ``tree`` and ``checkout`` that this Python imports from.
-
-    Each folder is mapped to the names in it: of folders, which end in a slash, and of modules. An
-    environment in the checkout counts as outside. The standard library is left out.
-    """
-    standard = {os.path.realpath(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")}
-    result = {}
-    for entry in dict.fromkeys(map(os.path.realpath, sys.path)):
-        inside = f"{entry}{os.sep}"
-        if entry in standard or not os.path.isdir(entry) or inside.startswith(f"{tree}{os.sep}"):  # noqa: PTH112
-            continue
-        in_checkout = inside.startswith(f"{checkout.rstrip(os.sep)}{os.sep}")
-        if in_checkout and not entry.endswith("-packages"):
-            continue
-        with os.scandir(entry) as entries:
-            result[entry] = tuple(
-                sorted(
-                    f"{item.name}{os.sep}" if item.is_dir() else item.name
-                    for item in entries
-                    if item.name.endswith(".py") or item.is_dir()
-                )
-            )
-    return result
 
 
 def normalised(name: str) -> str:

@@ -14,7 +14,6 @@ from typing import Any
 from unittest.mock import patch
 
 from perfci.measure.executor import Executor
-from perfci.measure.machine.isolation import seen_from_below
 from perfci.measure.progress import CaseNeeds
 from tests.builders.in_process import Done, in_process
 
@@ -113,7 +112,6 @@ class Project:
         return {**kept, "PERFCI_CACHE_DIR": str(self.cache), **more}
 
     def start(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:
-        seen_from_below(self.cache, {})  # kept there: each new cache would have it compiled again
         return subprocess.Popen(
             [sys.executable, "-m", "perfci", *arguments],
             cwd=self.folder,

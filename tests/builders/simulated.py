@@ -28,7 +28,7 @@ from perfci.measure.workers import ChannelLost, Launch, TreeDeleted, Worker, Wor
 from perfci.model.worker import Measurement, WorkOrder
 from perfci.worker.bursts import encoded
 from perfci.worker.discovery import discover
-from perfci.worker.hook.perfci_watch.ownership import VARIABLE
+from perfci.worker.hook.perfci_watch import VARIABLE
 from perfci.worker.loading import PREFIX, imported, prepare_path, set_up
 from perfci.worker.protocol import kind_of, user_traceback, where_it_failed
 
@@ -395,9 +395,8 @@ class SimulatedChannel:
             for entry in self._environment[VARIABLE].split("\x1e")
             if _BETWEEN in entry
         )
-        pid = str(self.pid)
-        lines = [("watched", "", pid), *sorted(own), ("looked", "", pid)]
-        with Path(settings["events"]).open("a", encoding="utf-8") as file:
+        lines = [*sorted(own), ("looked", "", "")]
+        with Path(settings["record"]).open("a", encoding="utf-8") as file:
             file.writelines(_BETWEEN.join(line) + _END for line in lines)
 
 

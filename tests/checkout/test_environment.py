@@ -11,10 +11,10 @@ import pytest
 
 from perfci.errors import UsageError
 from perfci.measure.checkout.build import BuildRecipe, python_in
+from tests.builders.installed import Session, benchmark, right, venv
 from tests.builders.project import Project
 from tests.builders.repository import opened, worktrees_of
 from tests.builders.wheels import wheel
-from tests.measure.provenance.installs import Session, benchmark, right, venv
 
 PIP = "{python} -m pip install --quiet --no-index --disable-pip-version-check"
 SETUP = (
@@ -117,4 +117,3 @@ def test_vendored_packages_console_scripts_and_requirements_are_each_sides_own(
     }
     assert report["base_environment"] is None
     assert report["base"]["python"] == report["head"]["python"] == sys.executable
-    assert report["same_code"] == []

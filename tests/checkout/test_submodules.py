@@ -12,7 +12,6 @@ from perfci.errors import MeasureError
 from perfci.measure.checkout.build import BuildRecipe
 from perfci.measure.checkout.git import open_repository
 from perfci.measure.checkout.side_folders import SideFolders
-from perfci.measure.checkout.trees import blobs_of, differing_files
 from perfci.measure.checkout.worktrees import SUBMODULE_COMMIT_MISSING, uncommitted, written_since
 from tests.builders.project import Project
 
@@ -60,10 +59,6 @@ class Sides:
     def read(self, path: str) -> list[str]:
         return [(root / path).read_text() for root in self.roots]
 
-    def differing(self) -> frozenset[str] | None:
-        base, head = self.resolved
-        return differing_files(*self.roots, (base.tree, head.tree))
-
 
 def configured(project: Project) -> str:
     """Return what git keeps in the user's clone, of its submodules, too."""
@@ -92,8 +87,6 @@ def test_a_submodule_whose_folder_was_removed_is_there_still(moved: Project) -> 
         sides = Sides(moved, stack, rev="HEAD")
         assert sides.read(f"{OUTER}/paint.py") == ["VALUE = 1\n", "VALUE = 2\n"]
         assert sides.read(f"{INNER}/ink.py") == ["VALUE = 1\n", "VALUE = 2\n"]
-        repository = open_repository(moved.folder)
-        assert f"{OUTER}/paint.py" in blobs_of(repository, sides.resolved[0].tree)
 
 
 def test_a_kept_build_has_them_and_is_made_again_where_the_clone_had_not(moved: Project) -> None:
@@ -112,19 +105,6 @@ def test_a_kept_build_has_them_and_is_made_again_where_the_clone_had_not(moved: 
             assert sides.worktrees.notes == []
 
 
-def test_files_of_a_submodule_that_moved_differ_and_others_do_not(moved: Project) -> None:
-    with ExitStack() as stack:
-        sides = Sides(moved, stack)
-        own = {".git", "other", f"{OUTER}/.git", f"{INNER}/.git"}
-        changed = {f"{OUTER}/paint.py", f"{INNER}/ink.py"}
-        assert sides.differing() == own | changed
-        (sides.roots[0] / OUTER / "built.py").write_text("1")
-        (sides.roots[1] / OUTER / "built.py").write_text("2")
-        assert sides.differing() == own | changed | {f"{OUTER}/built.py"}
-        (sides.roots[0] / OUTER / ".git").unlink()
-        assert sides.differing() is None
-
-
 def test_what_is_written_into_a_submodule_is_written_into_the_tree(moved: Project) -> None:
     with ExitStack() as stack:
         _, root = Sides(moved, stack).roots
@@ -140,16 +120,6 @@ def test_what_is_written_into_a_submodule_is_written_into_the_tree(moved: Projec
         assert written_since(before, changed) == (f"{INNER}/ink.py", f"{OUTER}/new.py")
         moved.git("-C", str(root / OUTER), "checkout", "--quiet", "v1")
         assert OUTER in written_since(changed, uncommitted(root))
-
-
-def test_installed_files_are_compared_with_those_of_submodules(moved: Project) -> None:
-    repository = open_repository(moved.folder)
-    base, head = (blobs_of(repository, repository.resolve(rev).tree) for rev in ("HEAD~1", "."))
-    assert {path for path in {*base, *head} if base.get(path) != head.get(path)} == {
-        "other",
-        f"{OUTER}/paint.py",
-        f"{INNER}/ink.py",
-    }
 
 
 def test_a_commit_that_the_clone_lacks_is_an_error_that_says_what_to_do(moved: Project) -> None:
@@ -177,7 +147,6 @@ def test_what_the_clone_has_not_initialised_stays_empty_and_is_noted_once(moved:
     with ExitStack() as stack:
         sides = Sides(moved, stack)
         assert [[*(root / OUTER).iterdir()] for root in sides.roots] == [[], []]
-        assert sides.differing() is None
     (note,) = sides.worktrees.notes
     assert f"{OUTER}. Run `git submodule update --init --recursive`" in note
 

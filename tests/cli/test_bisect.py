@@ -45,7 +45,10 @@ def history(project: Project, loops: list[int | str]) -> list[str]:
     return [
         project.commit(
             f"number {number}",
-            **{"lib.py": one if isinstance(one, str) else WORK.format(one), "count": str(number)},
+            **{
+                "lib.py": one if isinstance(one, str) else WORK.format(one),
+                "n.md": str(number),
+            },
         )
         for number, one in enumerate(loops)
     ]
@@ -87,7 +90,7 @@ def test_a_benchmark_newer_than_the_culprit_measures_it_again_and_so_does_the_re
     project: Project,
 ) -> None:
     made = [
-        project.commit(f"number {number}", **{"lib.py": WORK.format(loops), "count": str(number)})
+        project.commit(f"number {number}", **{"lib.py": WORK.format(loops), "n.md": str(number)})
         for number, loops in enumerate([1000, 1000, 1500, 1500])
     ]
     project.write("benchmarks/bench_counting.py", BENCHMARK)

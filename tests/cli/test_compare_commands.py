@@ -40,4 +40,3 @@ def test_a_command_is_measured_although_nothing_that_python_read_differs(
     commands.commit("other", **{"unused.txt": "new\n"})
     report = commands.report(*COMPARED)
     assert rows(report, "tool")["latency_p50"]["method"] == "paired_t"
-    assert not report["same_code"]

@@ -101,9 +101,3 @@ def test_ranks_that_return_different_outputs_on_head_alone_fail(report: dict[str
     assert "rank 1 returns something else than rank 0: `output` lies " in " ".join(
         differing["warnings"]
     )
-
-
-def test_what_ranks_import_is_seen_and_the_same_code_is_not_measured_twice(
-    report: dict[str, Any],
-) -> None:
-    assert report["same_code"] == ["still"]

@@ -16,11 +16,6 @@ WAYS = ("late", *MARKERS_FROM)
 REFUSED = {
     "file_of_the_checkout",
     "text_of_the_checkout",
-    "isolated",  # what such a child imports isn't seen
-    "without_environment",
-    "own_python_path",
-    "changed_environment",
-    "isolated_behind_a_wrapper",
     "only_on_head",
 }
 

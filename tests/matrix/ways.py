@@ -27,14 +27,7 @@ MARKERS_FROM = {
     "file_of_this_tree": "[runpy.run_path(HERE / 'src/shapes/value.py')['MARKER']]",
     "file_of_the_checkout": "[runpy.run_path(f'{SOURCE}/shapes/value.py')['MARKER']]",
     "text_of_the_checkout": "[executed(f'{SOURCE}/shapes/value.py')['MARKER']]",
-    "isolated": 'printed(sys.executable, "-I", "-c", CODE)',
-    "without_environment": 'printed(sys.executable, "-c", CODE, env={})',
-    "own_python_path": 'printed(sys.executable, "-c", CODE, env={**os.environ, "PYTHONPATH": "/"})',
-    "changed_environment": (
-        'os.environ.update(PYTHONPATH="/") or printed(sys.executable, "-m", "shapes")'
-    ),
     "behind_a_wrapper": 'printed("nice", sys.executable, "-c", CODE)',
-    "isolated_behind_a_wrapper": 'printed("nice", "-n", "1", sys.executable, "-I", "-c", CODE)',
     "only_on_head": "importlib.import_module('only_on_head').markers()",
 }
 """What each benchmark's marker is taken from."""

@@ -10,6 +10,7 @@ import pytest
 
 from perfci.measure import progress as state_module
 from perfci.measure import session as session_module
+from perfci.measure.checkout.trees import Overlay
 from perfci.measure.executor import Executor
 from perfci.measure.machine.card_watches import GpuWatches
 from perfci.measure.progress import Journal
@@ -36,7 +37,7 @@ def rounds_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
                 result=output,
                 failure=None,
                 log="",
-                ran=None,
+                used=None,
                 measured_s=0.0,
                 start_s=0.0,
             )
@@ -46,17 +47,18 @@ def rounds_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     def count(scale: float = 1.0, cases: int = 1, *, fail_fast: bool = False) -> int:
         plan = SimpleNamespace(
             sides=[
-                SimpleNamespace(name=name, root=tmp_path, python="", tree="")
+                SimpleNamespace(name=name, root=tmp_path, python="", tree="", overlay=Overlay(""))
                 for name in ("base", "head")
             ],
             config=SimpleNamespace(
                 policy=default_policy(),
+                pattern="bench_*.py",
                 settings=MeasureSettings(rounds=5, max_rounds=12),
                 quiet=SimpleNamespace(fork=False, threads=True),
             ),
             task=lambda *_: None,
             forget_cold_caches=lambda _: None,
-            differing=None,
+            changed=None,
             changes={},
         )
         monkeypatch.setattr(session_module, "measure_round", measured)

@@ -11,8 +11,8 @@ import pytest
 
 from perfci import metrics
 from perfci.metrics import METRICS, Metric, latency, metric_groups
+from tests.builders.installed import brief
 from tests.builders.project import NOISE_PASSES, QUICK, Project, rows
-from tests.measure.provenance.installs import brief
 from tests.plugins import Environment, install
 
 pytestmark = pytest.mark.processes

@@ -45,7 +45,6 @@ EVERY = rich_report(
     explanations=(),
     definitions=(),
     durations={},
-    same_code=(),
     why=(),
     past=(),
     ran=None,
@@ -111,7 +110,7 @@ def test_a_report_of_rows_without_numbers_passes_nothing_and_is_believed(status:
 
 @pytest.mark.parametrize("status", STATUSES)
 def test_what_to_blame_for_a_row_of_each_status_has_a_name(status: Status) -> None:
-    assert cause_of(bare(named(status), status, "why"), ()) in get_args(Cause)
+    assert cause_of(bare(named(status), status, "why")) in get_args(Cause)
 
 
 def test_a_status_that_is_not_in_the_table_is_an_error() -> None:

@@ -15,7 +15,6 @@ from perfci.errors import DamagedFile
 from perfci.model.case import Failure
 from perfci.model.finding import IN_WORDS, finding
 from perfci.model.report import Comparison, Definition, Estimate, Report, Verdict
-from perfci.model.run import Ran, SideRan
 from perfci.report.exporters.json import render as render_json
 from perfci.report.reading import read_report
 from perfci.verdict.acceptance import enforced
@@ -138,8 +137,6 @@ def test_degrees_of_freedom_that_no_test_has_are_refused(df: float) -> None:
     [
         ({"durations": {"slow": 3.0}}, "durations names 'slow'"),
         ({"definitions": (Definition("slow", "bench.py", 3),)}, r"definitions\[0\] is of 'slow'"),
-        ({"ran": Ran(None, SideRan("1" * 40, cases={"slow": "2" * 64}))}, "ran.head.cases names"),
-        ({"ran": Ran(SideRan("1" * 40, cases={"slow": "2"}), SideRan("1"))}, "ran.base.cases nam"),
     ],
     ids=str,
 )

@@ -1,4 +1,4 @@
-"""A case that is the same code on both sides: unchanged, without a test."""
+"""A case that ran no changed file: untouched, without a test."""
 
 from dataclasses import replace
 
@@ -10,7 +10,7 @@ from perfci.verdict.acceptance import enforced
 from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.decision import decide
 from perfci.verdict.policy import MetricPolicy
-from perfci.verdict.row_status import adjust, may_be_same_code, same_code_rows
+from perfci.verdict.row_status import adjust, may_be_untouched, untouched_rows
 from tests.verdict.shards import POLICY, shard
 from tests.verdict.workers import case, worker
 
@@ -21,44 +21,43 @@ def compared(base: dict[str, float], head: dict[str, float]) -> tuple[Comparison
     return compare_case(case(), *sides, POLICY, paired=True)
 
 
-def test_one_round_of_the_same_code_is_unchanged_and_costs_the_verdict_nothing() -> None:
+def test_one_round_without_a_changed_file_is_untouched_and_costs_the_verdict_nothing() -> None:
     rows = compared(
         {"latency_p50": 0.010, "host_memory_over_setup": 1.0, "graph_breaks": 2.0},
         {"latency_p50": 0.0103, "host_memory_over_setup": 2e6, "graph_breaks": 2.0},
     )
-    assert may_be_same_code(rows)
+    assert may_be_untouched(rows)
     assert decide(adjust(rows, POLICY), (), POLICY).status == "inconclusive"
 
-    settled = adjust(same_code_rows(rows), POLICY)
+    settled = adjust(untouched_rows(rows), POLICY)
 
-    assert {row.method for row in settled} == {"same_code", "exact"}
-    assert {row.status for row in settled} == {"unchanged"}
+    assert {row.method for row in settled} == {"none", "exact"}
+    assert {row.status for row in settled} == {"untouched", "unchanged"}
     assert decide(settled, (), POLICY).status == "pass"
     assert [list(row_contradictions(row)) for row in settled] == [[], [], []]
     latency = next(row for row in settled if row.metric == "latency_p50")
     assert (latency.base.center, latency.head.center) == (0.010, 0.0103)
     assert latency.ratio is None
     assert latency.p is None
-    assert latency.warnings == ("nothing that ran differs between base and head",)
 
 
 def test_a_count_that_differs_speaks_against_it() -> None:
-    assert not may_be_same_code(compared({"graph_breaks": 2.0}, {"graph_breaks": 3.0}))
+    assert not may_be_untouched(compared({"graph_breaks": 2.0}, {"graph_breaks": 3.0}))
 
 
 @pytest.mark.parametrize("head", [0.0152, 0.0066, 0.043])
 def test_a_gating_row_beyond_its_threshold_speaks_against_it(head: float) -> None:
-    assert not may_be_same_code(compared({"latency_p50": 0.010}, {"latency_p50": head}))
+    assert not may_be_untouched(compared({"latency_p50": 0.010}, {"latency_p50": head}))
 
 
-def test_a_row_that_fails_nothing_and_moved_beyond_its_threshold_is_not_called_unchanged() -> None:
+def test_a_row_that_fails_nothing_and_moved_beyond_its_threshold_is_not_called_untouched() -> None:
     rows = compared(
         {"latency_p50": 0.010, "latency_max": 0.011}, {"latency_p50": 0.010, "latency_max": 0.047}
     )
-    assert may_be_same_code(rows)
-    settled = adjust(same_code_rows(rows), POLICY)
+    assert may_be_untouched(rows)
+    settled = adjust(untouched_rows(rows), POLICY)
     assert {row.metric: row.status for row in settled} == {
-        "latency_p50": "unchanged",
+        "latency_p50": "untouched",
         "latency_max": "inconclusive",
     }
     assert decide(settled, (), POLICY).status == "pass"
@@ -67,11 +66,11 @@ def test_a_row_that_fails_nothing_and_moved_beyond_its_threshold_is_not_called_u
 
 def test_a_metric_that_head_lost_speaks_against_it() -> None:
     both = {"latency_p50": 0.010}
-    assert not may_be_same_code(compared({**both, "cold_start": 1.0}, both))
+    assert not may_be_untouched(compared({**both, "cold_start": 1.0}, both))
 
 
 def test_no_other_policy_takes_it_for_undecided() -> None:
-    rows = same_code_rows(compared({"latency_p50": 0.010}, {"latency_p50": 0.0103}))
+    rows = untouched_rows(compared({"latency_p50": 0.010}, {"latency_p50": 0.0103}))
     missing = dict.fromkeys(("peak_host_memory", "host_memory_over_setup"), "no memory in /proc")
     report = replace(
         shard(1, 1),

@@ -6,36 +6,31 @@ side's files through ``__file__``. Nothing is written to a working tree or to th
 
 from __future__ import annotations
 
-import filecmp
-import hashlib
 import os
 import tempfile
 import tomllib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatch
-from glob import escape
 from pathlib import Path, PurePosixPath
-from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from perfci.errors import UsageError
 from perfci.measure.checkout.disk import explaining
 from perfci.measure.checkout.git import Repository, attempt, failure, files_of, git, readable
-from perfci.measure.checkout.worktrees import MODE, checked_out_in, submodules_of
+from perfci.measure.checkout.worktrees import MODE
 from perfci.worker.own_packages import NO_LIBRARY
 
 _Entries: TypeAlias = Mapping[str, tuple[str, str]]
 """By path: git's mode, and the id of the content."""
+_FILE_MODES = frozenset({"000000", "100644", "100755"})
+"""git's modes of a plain file, and of one that a tree lacks."""
 _LINK = "120000"
 """git's mode of a symbolic link."""
 _NOTHING = ("", "")
-MOST_FOLLOWED = 5_000
-"""If more files differ, their use isn't tracked: a change that large is measured in any case."""
-_UNWATCHABLE = frozenset({"120000", MODE})
-"""git's modes of what no watch can see: a link (followed without an open) and a submodule."""
+_FILE_MODES = frozenset({"000000", "100644", "100755"})
+"""git's modes of a plain file, and of one that a tree lacks."""
 _COMPARING = ("diff-tree", "-r", "--raw", "--no-renames", "-z")
-_BYTECODE = "__pycache__"
 KINDS = ("sources", "requirements", "locks", "packaging", "submodules", "ci")
 """The kinds of changed files, in the order in which they are reported."""
 _SOURCES = frozenset(
@@ -233,76 +228,11 @@ def _written(
         return git(repository, "write-tree", environment=environment)
 
 
-def differing_files(path: Path, other: Path, trees: tuple[str, str]) -> frozenset[str] | None:
-    """Return the files that differ between two worktrees or that only one of them has.
-
-    The paths are relative to either root. ``trees`` are git's ids of what was checked out. ``.git``
-    is among the paths, because it names the commit. Submodules that both have checked out are
-    compared file by file. None if a link, another submodule or a ``.gitattributes`` (by which git
-    converts files on check-out) differs, or if more than ``MOST_FOLLOWED`` files do. Bytecode that
-    Python makes of a source counts as its source. OutsideError if git fails.
-    """
-    changed = _differing(path, other, trees)
-    return frozenset(changed) if changed is not None and len(changed) <= MOST_FOLLOWED else None
-
-
-def _differing(base: Path, head: Path, trees: tuple[str, str]) -> set[str] | None:
-    submodules = {*checked_out_in(base)} & {*checked_out_in(head)}
-    changed = _changed(base, trees, submodules)
-    if changed is None:
-        return None
-    for name in (_not_as_committed(base) | _not_as_committed(head)) - submodules:
-        pair = (base / name, head / name)
-        if any(path.is_symlink() or path.is_dir() for path in pair):
-            return None  # a link, or a folder: another repository inside of this one
-        if not all(path.is_file() for path in pair) or not filecmp.cmp(*pair, shallow=False):
-            changed.add(name)
-    for name in submodules:
-        inner_base, inner_head = base / name, head / name
-        commits = (git(inner_base, "rev-parse", "HEAD"), git(inner_head, "rev-parse", "HEAD"))
-        inner = _differing(inner_base, inner_head, commits)
-        if inner is None:
-            return None
-        changed |= {f"{name}/{path}" for path in inner}
-    return {*changed, ".git"}
-
-
-def _changed(root: Path, trees: tuple[str, str], submodules: Collection[str]) -> set[str] | None:
-    """Return the files that differ between two git trees, or None if such a file can't be watched.
-
-    The ``submodules`` are left out. None, too, if this repository lacks one of the trees.
-    """
-    outcome = attempt(root, *_COMPARING, *trees)
-    if outcome.status != 0:
-        return None
-    changed = set()
-    for name, modes in _raw_changes(outcome.output):
-        if modes == {MODE} and name in submodules:
-            continue
-        if modes & _UNWATCHABLE or Path(name).name == ".gitattributes":
-            return None
-        changed.add(name)
-    return changed
-
-
 def _raw_changes(output: str) -> Iterator[tuple[str, set[str]]]:
     """Yield the name of each file that git lists as changed, and its modes on both sides."""
     fields = iter(output.split("\0"))
     for entry in filter(None, fields):
         yield next(fields), {*entry.removeprefix(":").split()[:2]}
-
-
-def _not_as_committed(root: Path) -> set[str]:
-    """Return the files in ``root`` that were changed, removed or added since the check-out."""
-    listing = git(root, "ls-files", "--modified", "--deleted", "--others", "-z")
-    names = filter(None, listing.split("\0"))
-    return {name for name in names if _BYTECODE not in Path(name).parts}
-
-
-def bytecode_of(source: Path) -> Iterator[Path]:
-    """Yield the files of bytecode that Python has made of ``source``, and reads in its place."""
-    if source.suffix == ".py":
-        yield from (source.parent / _BYTECODE).glob(f"{escape(source.stem)}.*.pyc")
 
 
 def relevant_changes(base: Path, head: Path, trees: tuple[str, str]) -> dict[str, tuple[str, ...]]:
@@ -319,6 +249,30 @@ def relevant_changes(base: Path, head: Path, trees: tuple[str, str]) -> dict[str
         if kind:
             kinds.setdefault(kind, []).append(name)
     return {kind: tuple(kinds[kind]) for kind in KINDS if kind in kinds}
+
+
+def watchable_changes(root: Path, trees: tuple[str, str]) -> frozenset[str] | None:
+    """Return the files that differ between git's ``trees``, or None if one can be used unseen.
+
+    A watch sees the use of Python files, and no benchmark needs files that can't be code.
+    """
+    names = set()
+    for name, modes in _raw_changes(git(root, *_COMPARING, *trees)):
+        is_file = modes <= _FILE_MODES
+        if not is_file or not (name.endswith(".py") or cannot_be_code(name)):
+            return None
+        names.add(name)
+    return frozenset(names)
+
+
+def cannot_be_code(name: str) -> bool:
+    """Return whether no benchmark can run the file ``name``: prose, a licence, or the forge's."""
+    path = PurePosixPath(name)
+    return (
+        path.suffix in {".md", ".rst"}
+        or path.name.startswith("LICENSE")
+        or path.parts[0] in {"docs", ".github"}
+    )
 
 
 def kind_of(name: str) -> str:
@@ -368,50 +322,3 @@ def _what_runs(pyproject: Mapping[str, Any]) -> list[Any]:
         *parts(tools, _BUILDERS),
         *parts(poetry, _POETRY_KEYS),
     ]
-
-
-def blobs_of(repository: Repository, tree: str) -> Mapping[str, str]:
-    """Return the path of each file in git's ``tree``, with the id of its content.
-
-    A submodule's files are among them, as in the commit that ``tree`` has for it, if the user's
-    clone has that commit. OutsideError if git fails.
-    """
-    files = _blobs(repository.git_dir, tree)
-    for submodule in submodules_of(repository, tree):
-        if submodule.git_dir and submodule.available:
-            below = _blobs(submodule.git_dir, submodule.commit)
-            files |= {f"{readable(submodule.path)}/{name}": blob for name, blob in below.items()}
-    return MappingProxyType(files)
-
-
-def _blobs(git_dir: Path, tree: str) -> dict[str, str]:
-    entries = files_of(git_dir, tree).items()
-    return {readable(path): blob for path, (mode, blob) in entries if mode != MODE}
-
-
-def blob_id(file: Path, digits: int = _SHA1_DIGITS) -> str:
-    """Return the id that git would give the content of ``file``. OSError if it can't be read.
-
-    ``digits`` is the length of the repository's ids: 40 for SHA-1, 64 for SHA-256.
-    """
-    content = file.read_bytes()
-    header = b"blob %d\0" % len(content)
-    algorithm = "sha1" if digits == _SHA1_DIGITS else "sha256"
-    return hashlib.new(algorithm, header + content, usedforsecurity=False).hexdigest()
-
-
-def known_blobs(repository: Path, ids: Iterable[str]) -> frozenset[str]:
-    """Return those of ``ids`` that any revision of the repository has. Asks no server."""
-    wanted = sorted(set(ids))
-    if not wanted:
-        return frozenset()
-    with tempfile.TemporaryFile("w+") as questions:
-        questions.write("\n".join(wanted) + "\n")
-        questions.seek(0)
-        answer = attempt(
-            repository,
-            *("cat-file", "--batch-check"),
-            environment={"GIT_NO_LAZY_FETCH": "1"},
-            given=questions,
-        )
-    return frozenset(line.split()[0] for line in answer.output.splitlines() if " blob " in line)

@@ -29,11 +29,9 @@ from perfci.measure.machine.cores import (
 from perfci.measure.machine.gpu_watch import GpuWatch, UnwatchableCard, open_gpu_watch
 from perfci.measure.machine.isolation import (
     OVERRIDE,
-    LooksLibrary,
     git_secrets,
     overridden,
     require_exec,
-    seen_from_below,
     tokens_in,
 )
 from perfci.measure.machine.quiet import child_environment
@@ -110,7 +108,6 @@ def examine(
         *([_python(python, environment, launcher)] if possible else []),
         _git(),
         _compiler(environment),
-        _looks(seen_from_below(cache, environment)),
         _disk(cache),
         _memory(),
         cores(available_cores(), config.settings, config.quiet, cores_near_first(environment)),
@@ -223,14 +220,6 @@ def _compiler(environment: Mapping[str, str]) -> HardwareFinding:
         f"none of {', '.join(names)} found",
         "torch.compile on a CPU needs one: install g++ (Debian: apt install g++), or set CXX.",
     )
-
-
-def _looks(looks: LooksLibrary) -> HardwareFinding:
-    if looks.why:
-        unseen = f"not seen ({looks.why}): each case is measured in full, same code or not"
-        return _worse("file looks", unseen, looks.advice)
-    text = f"seen from below, by a library that {looks.compiler} built"
-    return _ok("file looks", text)
 
 
 def _disk(cache: Path, usage: Callable[[Path], Any] = shutil.disk_usage) -> HardwareFinding:

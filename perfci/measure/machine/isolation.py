@@ -1,4 +1,4 @@
-"""Isolates measured code: no tokens, and a library that sees file looks.
+"""Isolates measured code: no tokens in its reach.
 
 Another process's environment and memory (``/proc/PID/environ``, ``mem``, ptrace) are open to the
 same user, so a benchmark could read every secret of the shell that started perfci and of the
@@ -9,30 +9,19 @@ they inherit, pins them, and watches and ends them by their process id.
 
 actions/checkout leaves its token in git's configuration by default: up to v5 as an ``extraheader``
 of the repository, from v6 on in a file below ``$RUNNER_TEMP`` that an ``includeIf.gitdir`` names.
-
-A library (``hook/looks.c``) sees which files the workers and their children look at. ``LD_PRELOAD``
-loads it into each of these processes. Without the library, no case is known to run the same code
-on both sides.
 """
 
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import os
 import re
-import shlex
-import shutil
 import subprocess
-import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 
-import perfci.worker.hook
 from perfci.errors import UsageError
 from perfci.files import expanded
 from perfci.measure.checkout.git import attempt
@@ -87,20 +76,6 @@ _INCLUDED = re.compile(r"include(?:if\..*)?\.path", re.IGNORECASE | re.DOTALL)
 _CREDENTIAL_HELPER = re.compile(r"credential\.(?:.*\.)?helper", re.IGNORECASE | re.DOTALL)
 _KEPT_READABLE = {"store", "cache"}
 """git's credential helpers that give what they keep to any process of the user."""
-LOOKS_SWITCH = "PERFCI_LOOKS"
-"""``off`` starts workers without the library. No configuration key: head's author could set it."""
-PRELOAD = "LD_PRELOAD"
-_SOURCE = Path(perfci.worker.hook.__file__).with_name("looks.c")
-_OPTIONS = (
-    *("-std=gnu11", "-shared", "-fPIC", "-O2", "-U_FORTIFY_SOURCE"),
-    # glibc declares that a path is never NULL, but a program may pass NULL all the same
-    *("-fno-delete-null-pointer-checks", "-Wall", "-Wextra", "-Werror"),
-)
-_LOOKS_PROBE = "import os; raise SystemExit(not os.access(b'/\\x01perfci-looks/c', 0))"
-"""Fails without the library, which answers for this path although no such file exists."""
-_BUILD_S = 60.0
-"""Longest time to compile the library, and to try it."""
-_CC_ADVICE = "Install a C compiler (Debian: apt install gcc), or name it in CC."
 
 
 def close_to_others() -> None:
@@ -259,91 +234,3 @@ def _keeps(setting: GitSetting) -> bool:
         and bool(words)
         and words[0] in _KEPT_READABLE
     )
-
-
-@dataclass(frozen=True, slots=True)
-class LooksLibrary:
-    """The library's path and its compiler, or why there is no library, and what to do."""
-
-    library: str = ""
-    compiler: str = ""
-    why: str = ""
-    advice: str = ""
-
-    def preloaded(self, environment: Mapping[str, str]) -> dict[str, str]:
-        """Return the variable that loads the library, after those that the user preloads."""
-        if not self.library:
-            return {}
-        return {PRELOAD: ":".join(filter(None, (environment.get(PRELOAD), self.library)))}
-
-
-def seen_from_below(cache: Path, environment: Mapping[str, str]) -> LooksLibrary:
-    """Return the library from ``cache``, and build it first if it is missing."""
-    if environment.get(LOOKS_SWITCH) == "off":
-        return LooksLibrary(why=f"{LOOKS_SWITCH}=off", advice=f"Unset {LOOKS_SWITCH}.")
-    named = environment.get("CC", "")
-    names = [named] if named else ["cc", "gcc", "clang"]
-    compiler = next(filter(None, (shutil.which(shlex.split(name)[0]) for name in names)), None)
-    if compiler is None:
-        return LooksLibrary(why=f"no C compiler ({', '.join(names)})", advice=_CC_ADVICE)
-    command = (compiler, *shlex.split(named)[1:], *_OPTIONS)
-    try:
-        path = _kept(command, _SOURCE.read_text(encoding="utf-8"), cache.resolve() / "looks")
-    except OSError as error:
-        why = f"the library can't be kept in {cache}: {error.strerror}"
-        return LooksLibrary(why=why, advice="Set PERFCI_CACHE_DIR to a folder that can be written.")
-    except _BuildError as error:
-        return LooksLibrary(why=str(error), advice=_CC_ADVICE)
-    if any(sign in str(path) for sign in " :"):
-        why = f"{PRELOAD} takes no path with a space or a colon ({path})"
-        return LooksLibrary(why=why, advice="Set PERFCI_CACHE_DIR to another folder.")
-    return LooksLibrary(str(path), compiler)
-
-
-class _BuildError(Exception):
-    """The compiler, or what it built, doesn't work here."""
-
-
-@lru_cache(maxsize=4)
-def _compiled(command: tuple[str, ...], source: str) -> bytes:
-    """Compile the library, try it with a Python, and return the library's content."""
-    with tempfile.TemporaryDirectory(prefix="perfci-looks-") as folder:
-        made = Path(folder, "looks.so")
-        try:
-            built = subprocess.run(
-                [*command, "-x", "c", "-", "-o", str(made), "-ldl", "-lpthread"],
-                input=source, capture_output=True, text=True, check=False, timeout=_BUILD_S,
-            )  # fmt: skip
-            if built.returncode:
-                first_line = (built.stderr.strip().splitlines() or ["nothing"])[0]
-                raise _BuildError(f"{command[0]} can't build the library: {first_line}")
-            preloaded = {**os.environ, PRELOAD: str(made)}
-            tried = subprocess.run(
-                [sys.executable, "-I", "-S", "-c", _LOOKS_PROBE],
-                env=preloaded, capture_output=True, check=False, timeout=_BUILD_S,
-            )  # fmt: skip
-        except subprocess.TimeoutExpired as error:
-            raise _BuildError(f"{error.cmd[0]} took more than {_BUILD_S:g} s") from error
-        if tried.returncode:
-            raise _BuildError(f"{PRELOAD} doesn't bring it into {sys.executable}")
-        return made.read_bytes()
-
-
-def _kept(command: tuple[str, ...], source: str, folder: Path) -> Path:
-    """Return the path of the library in ``folder``. Build it if it is missing or damaged."""
-    key = _digest("\0".join((*command, source)).encode())
-    for path in folder.glob(f"{key}-*.so"):
-        if path.stem == f"{key}-{_digest(path.read_bytes())}":
-            return path
-    library = _compiled(command, source)
-    path = folder / f"{key}-{_digest(library)}.so"
-    folder.mkdir(parents=True, exist_ok=True)
-    descriptor, made = tempfile.mkstemp(dir=folder)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(library)
-    Path(made).replace(path)  # atomic: another perfci may do the same now
-    return path
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()[:16]

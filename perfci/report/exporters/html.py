@@ -32,7 +32,6 @@ from perfci.report.outline import (
     outline,
     part_text,
     ran_lines,
-    same_code_text,
     shown_failures,
     undecided_warnings,
 )
@@ -94,7 +93,6 @@ _TESTS = {
     "paired_t": "paired t, of each round's two processes",
     "welch_t": "Welch's t, of unpaired processes",
     "exact": "none: all processes of a side agree",
-    "same_code": "none: both sides are the same code",
 }
 _GATES = {"fail": "fails the report", "warn": "warns", "info": "informs"}
 _STEADY, _WINDOW = 1.1, 5
@@ -148,7 +146,7 @@ def _hash(text: str) -> str:
 def _first(rows: Outline) -> dict[str, Any]:
     """Return the top of the page, for a reader who reads nothing else."""
     report = rows.report
-    warnings = (injected_text(report), part_text(report), same_code_text(report))
+    warnings = (injected_text(report), part_text(report))
     texts = (*other_reasons(rows), *undecided_warnings(report))
     reasons = [clean_line(reason, 1000) for reason in texts]
     better = any(row.status == "improved" for row in rows.moved)
@@ -207,7 +205,6 @@ class _Lines:
 
     def __init__(self, report: Report) -> None:
         self._places = {id(row): place for place, row in enumerate(report.results)}
-        self._same_code = frozenset(report.same_code)
         self._past = {(past.case, past.metric): past.values for past in report.past}
         self._reasons: dict[str, list[RowReason]] = {}
         for why in whys(report):
@@ -232,7 +229,7 @@ class _Lines:
             "before": clean_line(side_text(row.base, row.unit)),
             "after": clean_line(side_text(row.head, row.unit)),
             "note": clean_line(note(row), 600),
-            "cause": cause_of(row, self._same_code),
+            "cause": cause_of(row),
             "why": tuple(self._reasons.pop(row.case, ())[:MOST_LINES]),
             "past": self._spark(row),
         }
@@ -348,8 +345,7 @@ def payload(report: Report) -> dict[str, Any]:
     statuses = list(dict.fromkeys(row.status for row in rows))
     statuses.sort(key=lambda status: traits(status).rank)
     metrics = list(dict.fromkeys((row.metric, row.unit) for row in rows))
-    same_code = frozenset(report.same_code)
-    causes = list(dict.fromkeys(cause_of(row, same_code) for row in rows))
+    causes = list(dict.fromkeys(cause_of(row) for row in rows))
     return {
         "metrics": [[clean_line(name, 100), clean_line(unit, 30)] for name, unit in metrics],
         "statuses": [status.replace("_", " ") for status in statuses],
@@ -360,7 +356,7 @@ def payload(report: Report) -> dict[str, Any]:
                 texts.place(row.case),
                 metrics.index((row.metric, row.unit)) if has_numbers(row) else -1,
                 statuses.index(row.status),
-                causes.index(cause_of(row, same_code)),
+                causes.index(cause_of(row)),
                 _SENSES[traits(row.status).sense],
                 texts.place(change_text(row)),
                 texts.place(interval_text(row)),

@@ -75,7 +75,6 @@ LIMITS: Mapping[str, Limit] = MappingProxyType(
         "ShapeTable.case": _NAME,
         "ShapeRow.shape": _METRIC,
         "ShapeRow.guard": Limit(800),
-        "Report.same_code": Limit(300, most=20_000, keep="name"),
         "Report.injected": Limit(most=20),
         "Verdict.reasons": Limit(5_000, most=1_000),
         "Reason.case": _NAME,
@@ -120,8 +119,6 @@ LIMITS: Mapping[str, Limit] = MappingProxyType(
         "Definition.file": _PATH,
         "Side.python": _PATH,
         "SideRan.folders": Limit(4_096, keep="end"),
-        "SideRan.outside": Limit(4_096, keep="end"),
-        "SideRan.cases": Limit(most=20_000),
         "Compiled.file": _PATH,
         "Environment.facts": Limit(1_000, most=200),
     }
@@ -235,7 +232,6 @@ def _drop_cases_without_row(fitted: dict[str, Any]) -> None:
     shown = {row["case"] for row in (*fitted["results"], *fitted["failures"])}
     benchmarks = {case.partition("[")[0] for case in shown}
     fitted["why"] = [why for why in fitted["why"] if why["case"] in shown]
-    fitted["same_code"] = [case for case in fitted["same_code"] if case in shown]
     fitted["definitions"] = [
         definition for definition in fitted["definitions"] if definition["benchmark"] in benchmarks
     ]
@@ -309,12 +305,11 @@ def _worth(item: Any) -> tuple[int, bool]:
 
 def _with_words(plain: Mapping[str, Any], report: Report) -> dict[str, Any]:
     """Return ``plain``, which is ``report``'s plain form, with the derived fields put in."""
-    same_code = frozenset(report.same_code)
     again = {case: replay_of(report, case) for case in {row.case for row in report.results}}
     rows = [
         _before(
             row,
-            gate={"cause": cause_of(comparison, same_code), "replay": again[comparison.case]},
+            gate={"cause": cause_of(comparison), "replay": again[comparison.case]},
             findings={"warnings": _cut("Comparison.warnings", comparison.warnings)},
             caveat={"doubt": "".join(_cut("Comparison.doubt", [comparison.doubt]))},
         )

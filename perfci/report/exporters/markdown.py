@@ -20,7 +20,6 @@ from perfci.report.outline import (
     outline,
     part_text,
     ran_lines,
-    same_code_text,
     unseen_text,
 )
 from perfci.report.rows import accepted_text, change_text, has_numbers, interval_text, side_text
@@ -136,7 +135,7 @@ def _context(outlines: tuple[Outline, ...], head_sha: str, links: Links) -> dict
 
 
 def _warnings(reports: Sequence[Report]) -> tuple[str, ...]:
-    texts = (injected_text, part_text, same_code_text)
+    texts = (injected_text, part_text)
     every = (text(report) for report in reports for text in texts)
     return tuple(dict.fromkeys(filter(None, every)))
 

@@ -1,9 +1,9 @@
-"""Run by ``site`` in each Python child of a worker. Installs the worker's finder and watch."""
+"""Run by ``site`` in each Python child of a worker. The side's code comes first here, too."""
 
 import sys
 from importlib.machinery import PathFinder
 
-from perfci_watch.watch import begin_in_child
+from perfci_watch import begin_in_child
 
 begin_in_child()
 

@@ -1,8 +1,6 @@
-"""A case that is the same code on both sides takes one round. One that may differ takes all."""
+"""A case that runs no changed file takes one round. One that may run one takes all."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import pytest
 
@@ -39,25 +37,31 @@ def settled(project: Project) -> Project:
     return project
 
 
-def methods(project: Project, *arguments: str) -> dict[str, str]:
+def statuses(project: Project, *arguments: str) -> dict[str, str]:
+    """Return for each case ``untouched``, or ``measured`` if it had all of its rounds."""
     report = project.report("compare", "HEAD~1", "HEAD", *arguments)
     of = {case: rows(report, case)["latency_p50"] for case in ("counting", "reading")}
-    _check(report, of)
-    return {case: row["method"] for case, row in of.items()}
+    for row in of.values():
+        one = row["status"] == "untouched"
+        assert row["head"]["workers"] == 1 if one else row["head"]["workers"] >= 5
+        assert not one or row["ratio"] is None
+    return {case: row["status"] if row["ratio"] is None else "measured" for case, row in of.items()}
 
 
-def _check(report: dict[str, Any], of: dict[str, dict[str, Any]]) -> None:
-    for case, row in of.items():
-        same = row["method"] == "same_code"
-        assert row["head"]["workers"] == 1 if same else row["head"]["workers"] >= 5
-        assert not same or case in report["same_code"]
-        assert not same or row["status"] == "unchanged"
+UNTOUCHED = {"counting": "untouched", "reading": "untouched"}
+MEASURED = {"counting": "measured", "reading": "measured"}
 
 
 def test_what_no_case_uses_costs_one_round(settled: Project) -> None:
-    unused = {"unused.py": "x = 2\n", "README.md": "new\n", "weights.bin": "2"}
-    settled.commit("other", **unused)
-    assert methods(settled) == {"counting": "same_code", "reading": "same_code"}
+    settled.commit("other", **{"unused.py": "x = 2\n", "README.md": "new\n"})
+    assert statuses(settled) == UNTOUCHED
+
+
+def test_a_changed_file_that_is_neither_python_nor_prose_is_used_by_every_case(
+    settled: Project,
+) -> None:
+    settled.commit("other", **{"unused.py": "x = 2\n", "weights.bin": "2"})
+    assert statuses(settled) == MEASURED
 
 
 def test_a_change_that_no_case_uses_is_said_first_and_no_pass_under_strict(
@@ -106,82 +110,45 @@ def test_a_side_that_writes_to_its_sources_is_an_error(settled: Project) -> None
 
 @pytest.mark.processes
 @pytest.mark.usefixtures("single_round")
-def test_without_the_library_that_sees_looks_each_case_is_measured_and_a_note_says_so(
-    settled: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PERFCI_LOOKS", "off")
-    settled.commit("other", **{"unused.py": "x = 2\n"})
-    report = settled.report("compare", "HEAD~1", "HEAD")
-    assert report["same_code"] == []
-    assert rows(report, "counting")["latency_p50"]["method"] == "paired_t"
-    assert len([note for note in report["notes"] if "PERFCI_LOOKS=off" in note]) == 1
-
-
 def test_prose_that_a_case_reads_is_its_code(settled: Project) -> None:
     settled.commit("notes", **{"notes.md": "one, two\n"})
-    assert methods(settled) == {"counting": "same_code", "reading": "paired_t"}
+    report = settled.report("compare", "HEAD~1", "HEAD")
+    assert rows(report, "counting")["latency_p50"]["status"] == "untouched"
+    assert rows(report, "reading")["latency_p50"]["ratio"] is not None
 
 
 def test_what_is_imported_is_measured(settled: Project) -> None:
     settled.commit("change", **{"lib.py": "def work():\n    return sum(range(1001))\n"})
-    assert "same_code" not in methods(settled).values()
+    assert statuses(settled) == MEASURED
 
 
 def test_all_measures_everything(settled: Project) -> None:
     settled.commit("other", **{"unused.py": "x = 2\n"})
-    assert set(methods(settled, "--all").values()) == {"paired_t"}
+    assert statuses(settled, "--measure-same-code") == MEASURED
 
 
-LATER = """\
-import threading
-import time
-from pathlib import Path
+STARTING = """\
+import subprocess
+import sys
 import perfci
 from lib import work
-
-def read():
-    return Path("notes.md").read_text()
 
 @perfci.benchmark
 def plain():
     return work
 
 @perfci.benchmark
-def evicting():
-    cache = {}
-    def call():
-        cache[len(cache)] = read() if len(cache) == 50 else ""
-        return work()
-    return call
-
-@perfci.benchmark
-def importing_later():
-    calls = []
-    def call():
-        calls.append(1)
-        if len(calls) == 50:
-            import unused
-        return work()
-    return call
-
-@perfci.benchmark
-def reading_in_the_background():
-    def later():
-        time.sleep(0.1)
-        read()
-    threading.Thread(target=later, daemon=True).start()
+def starting():
+    subprocess.run([sys.executable, "-c", ""], check=True)
     return work
 """
 
 
 @pytest.mark.processes
 @pytest.mark.usefixtures("single_round")
-def test_what_a_case_does_only_after_many_calls_is_seen_however_many_cases_its_file_has(
-    settled: Project,
-) -> None:
-    whole_round = (QUICK + NOISE_PASSES).replace("round_time = 0.01", "round_time = 0.2")
-    settled.commit("later", **{"benchmarks/bench_one.py": LATER, "pyproject.toml": whole_round})
-    settled.commit("other", **{"unused.py": "x = 2\n", "notes.md": "one, two\n"})
+def test_a_case_that_starts_a_process_is_measured(settled: Project) -> None:
+    settled.commit("starting", **{"benchmarks/bench_one.py": STARTING})
+    settled.commit("other", **{"unused.py": "x = 2\n"})
     report = settled.report("compare", "HEAD~1", "HEAD")
-    assert report["same_code"] == ["plain"]
-    assert rows(report, "plain")["latency_p50"]["head"]["workers"] >= 1
+    assert rows(report, "plain")["latency_p50"]["status"] == "untouched"
+    assert rows(report, "starting")["latency_p50"]["ratio"] is not None

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from perfci.measure.provenance.advice import ConfigurationAdvice
+from perfci.measure.configuration_advice import ConfigurationAdvice
 
 INPLACE = 'Set build = ["{python} setup.py build_ext --inplace"] in [tool.perfci].'
 TARGET = (

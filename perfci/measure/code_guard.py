@@ -1,0 +1,319 @@
+"""The guard against the wrong code: whose code a worker and its Python children ran.
+
+A side's own tree comes first in each of its processes (``worker/hook``). What they loaded all the
+same from the user's checkout, from another tree, or from an installed copy of the project is an
+error that says what to do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import perfci
+from perfci.measure.configuration_advice import ConfigurationAdvice, folder_of
+from perfci.model.case import Failure
+from perfci.model.worker import WRONG_CODE
+from perfci.worker.hook.perfci_watch import VARIABLE, decoded_events, encoded
+from perfci.worker.loading import PREFIX
+
+Where = Literal["own", "spared", "checkout", "another tree", "copy", ""]
+_FILES_SHOWN = 3
+"""How many wrong files a failure's message lists."""
+_CODE_OF: Mapping[Where, str] = {
+    "checkout": " of the user's checkout",
+    "another tree": ", another tree of the project",
+    "copy": ", an installed copy of the project",
+}
+_VERBS = {
+    "import": "is imported from",
+    "open": "is read from",
+    "map": "is loaded from",
+    "kept out": "would be imported from",
+}
+"""How a message says that code was used, by the event's ``how``."""
+_BYTECODE = re.compile(r"/__pycache__/([^/]+)\.[^./]+(?:\.opt-\d)?\.pyc$")
+"""The end of the path of bytecode that Python wrote next to its source."""
+_CODE = (".py", ".pyc", ".egg", ".whl", ".zip", ".pyx", ".cu", ".cpp", ".c", ".ptx", ".cubin")
+_LIBRARY = re.compile(r"\.(so|dylib|pyd)(\.\d+)*$")
+_MISSING = re.compile(r"No module named '([\w.]+)'|cannot import name '(\w+)' from '([\w.]+)'")
+_KEPT_OUT = re.compile(r"\(perfci keeps (.+?) out, which isn't its code\)")
+_HARNESS = f"{Path(perfci.__file__).resolve().parent}/"
+
+
+@dataclass(frozen=True, slots=True)
+class CodePlaces:
+    """The places of one side's code, and the places that its code must not come from.
+
+    Paths are absolute and real. Folders end in a slash, except ``root`` and those in
+    ``python_path``. The side's tree is ``root``, the other sides' are ``others``. ``cache`` holds
+    the trees of all sides and commits, ``checkout`` is the user's. ``clones`` are other folders
+    that the project is installed from, ``copies`` installed copies of it. No side is to blame for
+    what is ``spared``. ``pythons`` are the folders of interpreters and their packages. ``modules``
+    are the dotted names of the project's modules. ``installed`` are packages whose installed copy
+    is meant. ``built``: the side's ``build`` has run.
+    """
+
+    root: str
+    checkout: str
+    cache: str
+    python_path: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+    clones: tuple[str, ...] = ()
+    copies: tuple[str, ...] = ()
+    spared: tuple[str, ...] = ()
+    pythons: tuple[str, ...] = ()
+    modules: frozenset[str] = frozenset()
+    installed: tuple[str, ...] = ()
+    configured_path: tuple[str, ...] = ()
+    built: bool = False
+
+    def settings(self, record: Path, *, openings: bool) -> str:
+        """Return the settings of a watch that writes to the file ``record``.
+
+        With ``openings`` it also keeps which files are opened, and whether processes are started.
+        """
+        return encoded(
+            {
+                "folders": self.python_path,
+                "own": (f"{self.root}/",),
+                "spared": (*self.spared, _HARNESS),
+                "trees": (*self.others, self.cache),
+                "checkouts": (self.checkout, *self.clones),
+                "pythons": self.pythons,
+                "copies": self.copies,
+                "names": tuple(sorted({name.partition(".")[0] for name in self.modules})),
+                "installed": self.installed,
+                "record": (str(record),),
+                "openings": ("yes",) if openings else (),
+            }
+        )
+
+    @property
+    def advice(self) -> ConfigurationAdvice:
+        """The advice on settings for this side's tree."""
+        return ConfigurationAdvice(Path(self.root), self.configured_path, self.built)
+
+    def place(self, path: str) -> Where:
+        """Return the owner of the real ``path``."""
+        places: Mapping[Where, tuple[str, ...]] = {
+            "own": (f"{self.root}/",),
+            "spared": (*self.spared, _HARNESS),
+            "another tree": (*self.others, self.cache),
+            "copy": self.copies,
+            "": tuple(python for python in self.pythons if python != self.checkout),
+            "checkout": (self.checkout,),
+        }
+        matching = (place for place, folders in places.items() if path.startswith(folders))
+        return next(matching, "another tree" if path.startswith(self.clones) else "")
+
+
+@dataclass(frozen=True, slots=True)
+class CodeEvent:
+    """A file that a process used: ``how`` is ``import``, ``map`` (as code) or ``open``.
+
+    An event ``kept out`` is of a module of another tree that wasn't imported. ``started`` says that
+    a process was started.
+    """
+
+    how: str
+    path: str
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WrongCode:
+    """A file that isn't the side's own: its path as a reader knows it, and what to do."""
+
+    where: Where
+    how: str
+    file: str
+    name: str
+    advice: str
+
+
+@dataclass(frozen=True, slots=True)
+class CodeUsed:
+    """The files that one worker and its children used.
+
+    ``own`` are those of the side's tree, relative to it, and ``folders`` those that its modules
+    were imported from. ``elsewhere`` are the project's modules that were imported from an installed
+    copy, whether or not that copy is meant. ``started`` says that a process was started.
+    """
+
+    wrong: tuple[WrongCode, ...]
+    own: frozenset[str]
+    folders: frozenset[str]
+    elsewhere: tuple[CodeEvent, ...] = ()
+    started: bool = False
+
+
+def code_used(events: Sequence[CodeEvent], places: CodePlaces) -> CodeUsed:
+    """Return whose code the ``events`` of a worker and its children used."""
+    own, folders, elsewhere = set(), set(), []
+    wrong: dict[str, WrongCode] = {}
+    for event in events:
+        where = places.place(event.path)
+        meant = _is_meant(event, places)
+        if where == "own":
+            relative = event.path.removeprefix(f"{places.root}/")
+            own.add(relative)
+            if event.how == "import" and not event.name.startswith(PREFIX):
+                folders.add(folder_of(Path(places.root), relative, event.name))
+            continue
+        if where == "" and event.name in places.modules and "-packages/" in event.path:
+            where = "copy"
+        if event.how == "import" and (where == "copy" or meant):
+            elsewhere.append(event)
+        if where in {"", "spared"} or meant or not _is_run(event):
+            continue
+        if event.how == "kept out" and not _is_needed(event, where, places):
+            continue
+        wrong.setdefault(event.path, _wrong(event, where, places))
+    return CodeUsed(
+        tuple(wrong.values()),
+        frozenset(own),
+        frozenset(folders),
+        tuple(elsewhere),
+        any(event.how == "started" for event in events),
+    )
+
+
+def _is_run(event: CodeEvent) -> bool:
+    """Return whether the file's content is code, rather than data that was read."""
+    return (
+        event.how in {"import", "map", "kept out"}
+        or event.path.endswith(_CODE)
+        or _is_library(event.path)
+    )
+
+
+def _is_library(path: str) -> bool:
+    return _LIBRARY.search(path) is not None
+
+
+def _is_needed(event: CodeEvent, where: str, places: CodePlaces) -> bool:
+    """Return whether the side should have a module that only another tree had.
+
+    If its tree has the file, a folder is missing on ``python_path``. Otherwise the side has no such
+    module (a base, say, whose head adds it), unless it is compiled and nothing was built.
+    """
+    relative = _relative(event, where, places)
+    has_it = (Path(places.root) / relative).exists()
+    return has_it or (not places.built and _is_library(event.path))
+
+
+def _relative(event: CodeEvent, where: str, places: CodePlaces) -> str:
+    """Return the path of a file of another tree, relative to that tree."""
+    root = places.checkout if where == "checkout" else _root_of(event.path, places)
+    return event.path.removeprefix(root)
+
+
+def _is_meant(event: CodeEvent, places: CodePlaces) -> bool:
+    """Return whether the configuration says that the installed package is to be measured."""
+    return not {event.name.partition(".")[0], _package_in(event.path)}.isdisjoint(places.installed)
+
+
+def _package_in(path: str) -> str:
+    _, _, inner = path.rpartition("-packages/")
+    return inner.partition("/")[0].partition(".")[0]
+
+
+def _wrong(event: CodeEvent, where: Where, places: CodePlaces) -> WrongCode:
+    top = event.name.partition(".")[0]
+    if where == "copy":
+        top = top or _package_in(event.path)
+        advice = places.advice.package(top) if top else ""
+        if not advice and _is_library(event.path):
+            advice = places.advice.build()
+        meant = f'Where the installed copy is meant: installed = ["{top}"].' if top else ""
+        return WrongCode("copy", event.how, event.path, event.name, f"{advice} {meant}".strip())
+    relative = _relative(event, where, places)
+    if (Path(places.root) / relative).exists():
+        advice = places.advice.path(relative, event.name) or (
+            f"This side has it as {relative}: use a path that is relative to the module's "
+            "`__file__`, or to the current directory, which is the side's tree."
+        )
+    elif _is_library(event.path):
+        advice = places.advice.build()
+    else:
+        advice = (top and places.advice.package(top)) or (
+            "The commit doesn't have it. Add it to the repository, or make it with `build`."
+        )
+    file = relative if where == "checkout" else event.path
+    return WrongCode(where, event.how, file, event.name, advice)
+
+
+def _root_of(path: str, places: CodePlaces) -> str:
+    """Return the other tree that ``path`` lies in.
+
+    The cache has its trees as ``<repository id>/trees/<name>``, and ``builds`` likewise.
+    """
+    for other in (*places.others, *places.clones):
+        if path.startswith(other):
+            return other
+    below = path.removeprefix(places.cache).split("/")
+    return f"{places.cache}{'/'.join(below[:3])}/"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerWatch:
+    """The record that one worker and its children write to, and the places of code."""
+
+    record: Path
+    places: CodePlaces
+    openings: bool = False
+
+    def begin(self) -> None:
+        """Create the record. A watch never does, so that a removed file stays removed."""
+        self.record.touch()
+
+    def environment(self) -> dict[str, str]:
+        """Return the variables that the worker's environment needs."""
+        return {VARIABLE: self.places.settings(self.record, openings=self.openings)}
+
+    def used(self) -> CodeUsed:
+        """Return what the worker and its children used until now, and remove the record."""
+        content = self.record.read_bytes() if self.record.exists() else b""
+        self.record.unlink(missing_ok=True)
+        events = [
+            CodeEvent(how, _BYTECODE.sub(r"/\1.py", path), name)
+            for how, path, name in dict.fromkeys(decoded_events(content))
+        ]
+        return code_used(events, self.places)
+
+
+def missing_advice(message: str, places: CodePlaces) -> str:
+    """Return what to set if ``message`` is that of an import which didn't find something."""
+    found = _MISSING.search(message)
+    if found is None:
+        return ""
+    name = found[1] or f"{found[3]}.{found[2]}"
+    if kept := _KEPT_OUT.search(message):
+        event = CodeEvent("kept out", kept[1], name)
+        where = places.place(event.path)
+        relative = _relative(event, where, places)
+        if (Path(places.root) / relative).is_file():
+            return places.advice.path(relative, name)
+    top = name.partition(".")[0]
+    known = any(module == top or module.startswith(f"{top}.") for module in places.modules)
+    return places.advice.missing((name,)) if known or "." not in name else ""
+
+
+def described(code: WrongCode, side: str) -> str:
+    """Return in one line what is wrong."""
+    what = f"`{code.name}`" if code.name and code.how != "open" else "a file"
+    return f"{what} {_VERBS[code.how]} {code.file}{_CODE_OF[code.where]}: not {side}'s own code"
+
+
+def wrong_code(wrong: Sequence[WrongCode], case: str, side: str, log_tail: str) -> Failure:
+    """Return the failure of a case whose worker ran code that isn't its side's."""
+    lines = [described(code, side) for code in wrong[:_FILES_SHOWN]]
+    if len(wrong) > _FILES_SHOWN:
+        lines[-1] += f" (and {len(wrong) - _FILES_SHOWN} more)"
+    advice = dict.fromkeys(code.advice for code in wrong[:_FILES_SHOWN] if code.advice)
+    message = "; ".join(lines) + "".join(f"\n{line}" for line in advice)
+    return Failure(case, side, "finish", WRONG_CODE, message, log_tail)

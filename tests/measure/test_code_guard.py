@@ -1,0 +1,137 @@
+"""Whose file is whose, without a session: what is wrong, what is meant, and what to write."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from perfci.measure.code_guard import (
+    CodeEvent,
+    CodePlaces,
+    CodeUsed,
+    WorkerWatch,
+    code_used,
+    missing_advice,
+    wrong_code,
+)
+from perfci.measure.project_names import modules_of, packages_of
+from perfci.worker.hook.perfci_watch import CodeWatch
+
+PACKAGES = "lib/python3.12/site-packages"
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> CodePlaces:
+    tree = tmp_path / "cache" / "id" / "trees" / "head"
+    (tree / "libs" / "core").mkdir(parents=True)
+    (tree / "libs" / "core" / "__init__.py").touch()
+    return CodePlaces(
+        root=str(tree),
+        checkout=f"{tmp_path}/checkout/",
+        cache=f"{tmp_path}/cache/",
+        others=(f"{tmp_path}/cache/id/trees/base/",),
+        clones=(f"{tmp_path}/clone/",),
+        copies=(f"{tmp_path}/venv/{PACKAGES}/declared/",),
+        spared=(f"{tmp_path}/scratch/",),
+        pythons=(f"{tmp_path}/venv/", f"{tmp_path}/checkout/.venv/"),
+        modules=frozenset({"core", "core.value", "acme.shapes"}),
+    )
+
+
+def used(places: CodePlaces, how: str, path: str, name: str = "") -> CodeUsed:
+    """Return what a worker used that used one file; ``path`` is relative to the test's folder."""
+    return code_used([CodeEvent(how, str(Path(places.checkout).parent / path), name)], places)
+
+
+@pytest.mark.parametrize(
+    ("how", "path", "name", "where"),
+    [
+        ("import", "checkout/libs/core/__init__.py", "core", "checkout"),
+        ("map", "checkout/libs/core/_C.so", "", "checkout"),
+        ("open", "checkout/tools/single.py", "", "checkout"),
+        ("import", "cache/id/trees/base/core/__init__.py", "core", "another tree"),
+        ("import", "clone/core/__init__.py", "core", "another tree"),
+        ("import", f"venv/{PACKAGES}/declared/x.py", "declared.x", "copy"),
+        ("import", f"venv/{PACKAGES}/core/value.py", "core.value", "copy"),
+        ("import", f"checkout/.venv/{PACKAGES}/acme/shapes/__init__.py", "acme.shapes", "copy"),
+    ],
+)
+def test_what_is_wrong(places: CodePlaces, how: str, path: str, name: str, where: str) -> None:
+    (wrong,) = used(places, how, path, name).wrong
+    assert wrong.where == where
+    assert path.rpartition("/")[2] in wrong_code([wrong], "case", "head", "").message
+
+
+@pytest.mark.parametrize(
+    ("how", "path", "name"),
+    [
+        ("import", "cache/id/trees/head/libs/core/__init__.py", "core"),
+        ("open", "checkout/weights.bin", ""),
+        ("import", f"checkout/.venv/{PACKAGES}/torch/__init__.py", "torch"),
+        ("import", f"venv/{PACKAGES}/acme/other/__init__.py", "acme.other"),
+        ("map", "scratch/caches/head/inductor/k.so", ""),
+        ("import", "venv/lib/python3.12/core.py", "core"),
+    ],
+)
+def test_what_is_right(places: CodePlaces, how: str, path: str, name: str) -> None:
+    assert not used(places, how, path, name).wrong
+
+
+def test_the_error_says_what_to_write(places: CodePlaces) -> None:
+    (wrong,) = used(places, "import", "checkout/libs/core/__init__.py", "core").wrong
+    assert 'Set python_path = ["libs"]' in wrong.advice
+    (wrong,) = used(places, "import", f"venv/{PACKAGES}/declared/x.py", "declared.x").wrong
+    assert 'installed = ["declared"]' in wrong.advice
+    path = f"{places.checkout}libs/core/__init__.py"
+    message = f"No module named 'core' in the tree (perfci keeps {path} out, which isn't its code)"
+    assert 'Set python_path = ["libs"]' in missing_advice(message, places)
+
+
+def test_an_installed_copy_that_is_meant_is_right_and_known(places: CodePlaces) -> None:
+    meant = replace(places, installed=("declared",))
+    found = used(meant, "import", f"venv/{PACKAGES}/declared/x.py", "declared.x")
+    assert not found.wrong
+    assert [module.name for module in found.elsewhere] == ["declared.x"]
+
+
+def test_a_module_that_was_kept_out_is_wrong_where_the_side_should_have_it(
+    places: CodePlaces,
+) -> None:
+    assert used(places, "kept out", "checkout/libs/core/__init__.py", "core").wrong
+    assert not used(places, "kept out", "checkout/newer/__init__.py", "newer").wrong
+    library = ("kept out", "checkout/core/_C.so", "core._C")
+    assert "`build`" in used(places, *library).wrong[0].advice
+    assert not used(replace(places, built=True), *library).wrong
+
+
+def test_what_a_watch_writes_is_read(places: CodePlaces, tmp_path: Path) -> None:
+    (tmp_path / "scratch").mkdir()
+    watch = WorkerWatch(tmp_path / "scratch" / "record", places, openings=True)
+    watch.begin()
+    (text,) = watch.environment().values()
+    there = CodeWatch(text)
+    own = f"{places.root}/libs/core/__init__.py"
+    there.audited("open", (own, "r", 0))
+    there.audited("open", (f"{places.root}/written", "w", 1))
+    there.audited("subprocess.Popen", ("ls", [], None, None))
+    there.look()
+    found = watch.used()
+    assert (found.own, found.started) == ({"libs/core/__init__.py"}, True)
+    assert not watch.record.exists()
+
+
+def test_the_projects_modules_are_those_that_can_be_imported() -> None:
+    files = ("src/acme/shapes/__init__.py", "src/acme/shapes/value.py", "tests/yaml.py")
+    files += ("src/single.py", "tools/attention.py", "setup.py", "third_party/six/__init__.py")
+    assert modules_of(files, ()) >= {"acme.shapes", "shapes", "acme.shapes.value", "single"}
+    assert modules_of(files, ()).isdisjoint({"value", "yaml", "attention", "setup", "six"})
+
+
+def test_examples_named_as_other_peoples_packages_are_not_the_projects(tmp_path: Path) -> None:
+    for name in ("src/core", "libs/extra", "examples/yaml", "benchmarks/numpy"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "__init__.py").touch()
+    assert packages_of(tmp_path, ("src",)) == ("core", "extra")
+    assert packages_of(tmp_path, ("src", "examples")) == ("core", "extra", "yaml")
