@@ -14,8 +14,7 @@ from pathlib import Path
 
 from perfci.bisect import Bisection
 from perfci.bisect.state import SearchState
-from perfci.commands.bisect_driver import BisectDriver, BisectOptions
-from perfci.commands.bisect_ranges import CommitRange
+from perfci.commands.bisect_driver import BisectDriver, BisectOptions, CommitRange
 from perfci.commands.compare import now
 from perfci.commands.project import Project
 from perfci.errors import (

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from perfci.bisect import Bisection, Culprit, Ended, NamedCommit, moved_row
 from perfci.bisect.posterior import SessionAnswer
-from perfci.bisect.search import Question
+from perfci.bisect.search import Question, Search
 from perfci.bisect.state import SearchedRange, SearchState, SoughtMetric
 from perfci.commands.compare import MeasureOptions, compare, selected_cases
 from perfci.commands.project import Project
@@ -23,10 +23,12 @@ from perfci.errors import (
     UnmeasurableCommit,
     UsageError,
 )
+from perfci.measure.checkout.commits import commit_of, commits, parents_of
+from perfci.measure.checkout.git import Repository, ResolvedRev
 from perfci.measure.explaining import explain_case
 from perfci.measure.process_cleanup import measuring_begins
 from perfci.measure.progress import case_states
-from perfci.measure.workplace import open_workplace
+from perfci.measure.workplace import RequestedSide, open_workplace
 from perfci.metrics import METRICS
 from perfci.model.measuring import DECIDING_ROUNDS
 from perfci.model.why import Why
@@ -35,7 +37,6 @@ from perfci.units import counted, format_change, format_value
 from perfci.verdict.policy import MetricPolicy, Policy, metric_policy, standard_error, worse_by
 
 if TYPE_CHECKING:
-    from perfci.commands.bisect_ranges import CommitRange
     from perfci.model.report import Comparison, Report
 
 _LONGEST_REASON = 300
@@ -68,6 +69,61 @@ class BisectOptions:
     history: str | None = None
     case: str = ""
     expected: float | None = None
+
+
+class CommitRange:
+    """The commits of ``GOOD..BAD``, in ``searched``. ``identity`` tells searches apart.
+
+    All of them run the newest commit's benchmark files, ``benchmarks_of``.
+    """
+
+    def __init__(self, project: Project, wanted: str, python: str | None) -> None:
+        self._project = project
+        self._python = python
+        self.searched = commits_of(project.repository, wanted)
+        self.benchmarks_of: ResolvedRev = project.repository.resolve(self.searched.commits[-1].sha)
+        self.identity: tuple[str, ...] = (
+            self.searched.good.sha,
+            self.searched.commits[-1].sha,
+            self.side("head", self.searched.commits[-1]).python,
+        )
+        asked_for = project.repository.resolve(wanted.rpartition("..")[0])
+        if asked_for.commit != self.searched.good.sha:
+            project.caller.say(
+                f"{asked_for.short} is no first-parent ancestor of the newer end: the search "
+                f"begins at {self.searched.good.sha[:10]}, {self.searched.good.subject}",
+                err=True,
+            )
+
+    def side(self, name: str, commit: NamedCommit) -> RequestedSide:
+        """Return a commit as a side to measure."""
+        return self._project.side(name, commit.sha, self._python)
+
+    def branches(self, sha: str) -> tuple[SearchedRange, ...]:
+        """Return the branches that a commit merged, or nothing for a commit that is no merge."""
+        first, *others = parents_of(self._project.repository, sha)
+        branches = []
+        for other in others:
+            try:
+                branches.append(commits_of(self._project.repository, f"{first}..{other}", sha))
+            except UsageError:  # an unrelated history, whose commits compare with nothing
+                continue
+        return tuple(branches)
+
+
+def commits_of(repository: Repository, wanted: str, merged_by: str = "") -> SearchedRange:
+    """Return the first-parent commits of ``OLD..NEW``, and as ``good`` the commit before them."""
+    newest_first = commits(repository, wanted)
+    before = parents_of(repository, newest_first[-1].sha)
+    if not before:
+        raise UsageError(
+            "unrelated-commits",
+            f"no commit of {wanted} was made on its older end",
+            "Choose an older end that the newer one was made from.",
+        )
+    good = commit_of(repository, before[0])
+    named = tuple(NamedCommit(commit.sha, commit.subject) for commit in reversed(newest_first))
+    return SearchedRange(NamedCommit(good.sha, good.subject), named, Search(len(named)), merged_by)
 
 
 class _SearchEnded(Exception):

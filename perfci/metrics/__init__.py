@@ -85,10 +85,11 @@ class MetricGroup:
         except Exception as error:
             if not self.distribution:
                 raise
-            said = f"{what} of `{self.name}` ended in {type(error).__name__}: {error}"
-            advice = f"Mend it, or uninstall {self.distribution}."
             raise UsageError(
-                BROKEN, f"{self.distribution} can't be used: {said}", advice
+                BROKEN,
+                f"{self.distribution} can't be used: its {what} ended in "
+                f"{type(error).__name__}: {error}",
+                f"Mend it, or uninstall {self.distribution}.",
             ) from error
 
 
