@@ -119,11 +119,8 @@ def spreads_table(results: Sequence[dict[str, Any]]) -> str:
             "model",
             "threshold",
             "false `fail`",
-            "any significant",
-            "½: regressed; unchanged",
             "1: holds; regressed; unchanged",
             "2: regressed; unchanged",
-            "rounds: 0; ½; 1; 2",
         ),
         [_spreads_line(cells) for cells in groups.values()],
     )
@@ -141,7 +138,7 @@ def _counts(counts: Iterable[object]) -> str:
 
 
 def _spreads_line(cells: dict[object, dict[str, Any]]) -> tuple[object, ...]:
-    alike, half, one, two = (cells[share] for share in (0.0, *SHARES))
+    alike, one, two = (cells[share] for share in (0.0, 1.0, 2.0))
 
     def of(row: dict[str, Any], name: str) -> str:
         return percent(row[name], row["intervals" if name == "held" else "comparisons"])
@@ -150,9 +147,6 @@ def _spreads_line(cells: dict[object, dict[str, Any]]) -> tuple[object, ...]:
         alike["model"],
         f"{alike['factor']:g} × {100 * alike['spread']:.2f} %",
         percent_with_interval(alike["failed"], alike["reports"]),
-        percent_with_interval(alike["alarmed"], alike["reports"]),
-        f"{of(half, 'regressed')}; {of(half, 'unchanged')}",
         f"{of(one, 'held')}; {of(one, 'regressed')}; {of(one, 'unchanged')}",
         f"{of(two, 'regressed')}; {of(two, 'unchanged')}",
-        "; ".join(f"{row['rounds'] / row['comparisons']:.1f}" for row in (alike, half, one, two)),
     )
