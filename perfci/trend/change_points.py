@@ -257,12 +257,6 @@ class Segmentation:
     splits: tuple[Split, ...] = ()
     ramps: tuple[RampSplits, ...] = ()
 
-    def moving(self) -> list[tuple[int, int]]:
-        """Return the first and last place of each move."""
-        in_ramps = {i for part in self.ramps for i in range(part.first, part.last + 1)}
-        steps = [(s.place, s.place) for i, s in enumerate(self.splits) if i not in in_ramps]
-        return steps + [(part.ramp.before, part.ramp.after) for part in self.ramps]
-
 
 def segment(
     prepared: Prepared,
@@ -326,18 +320,25 @@ def _moving(
     wander. So ramps are searched only once no more steps are found.
     """
 
-    def add_steps(current: Segmentation) -> Segmentation:
+    splits: tuple[Split, ...] = ()
+    ramps: tuple[RampSplits, ...] = ()
+    for with_ramps in (False, True):
+        ramps = find_ramps(prepared, splits) if with_ramps else ()
         while True:
-            wander = blocks.wander(current.moving())
-            splits = _without_weak(prepared, sums, wander, bounds, alpha, known)
-            if len(splits) <= len(current.splits):
-                return current
-            current = Segmentation(splits, find_ramps(prepared, splits) if current.ramps else ())
+            wander = blocks.wander(_places_of_moves(splits, ramps))
+            more = _without_weak(prepared, sums, wander, bounds, alpha, known)
+            if len(more) <= len(splits):
+                break
+            splits = more
+            ramps = find_ramps(prepared, splits) if with_ramps else ()
+    return _places_of_moves(splits, ramps)
 
-    current = add_steps(Segmentation())
-    while not current.ramps and (ramps := find_ramps(prepared, current.splits)):
-        current = add_steps(Segmentation(current.splits, ramps))
-    return current.moving()
+
+def _places_of_moves(splits: Sequence[Split], ramps: Sequence[RampSplits]) -> list[tuple[int, int]]:
+    """Return the first and last place of each move."""
+    in_ramps = {i for part in ramps for i in range(part.first, part.last + 1)}
+    steps = [(s.place, s.place) for i, s in enumerate(splits) if i not in in_ramps]
+    return steps + [(part.ramp.before, part.ramp.after) for part in ramps]
 
 
 def choose(candidates: SplitCandidates) -> list[int]:

@@ -348,13 +348,12 @@ def first_claims(claims: Iterable[tuple[int, T, int]]) -> dict[int, T]:
 def _distance(change: Change, known: KnownChange, points: Mapping[str, int]) -> int | None:
     """Return the number of points between both changes, or None if they can't be the same change.
 
-    Equal ids count as -1, and so win over equal commits (0). Several steps may lie between runs of
-    one commit, and earlier versions remembered only this commit, as both ends.
+    Equal ids count as -1, and so win over equal commits (0).
     """
     if known.id == change.id:
         return -1
     ends = (known.sha_before, known.sha_after)
-    if all(ends) and ends in {change.names, change.commits}:
+    if all(ends) and ends == change.names:
         return 0
     before, after = points.get(known.sha_before), points.get(known.sha_after)
     near = []

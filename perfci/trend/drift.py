@@ -49,8 +49,6 @@ def find_drifts(
     drifts = []
     for each in series:
         moved = changes.get(each.key, ())
-        if not moved and _is_steady(each, recents[each.key.environment], settings):
-            continue
         stretches = _stretches(each, recents[each.key.environment], moved)
         drift = _drift(each, timelines[each.key.environment], stretches, settings)
         if drift is not None:
@@ -91,20 +89,6 @@ def _recent_row(timeline: Timeline, days: int) -> int:
     while row and (day := known[row - 1]) is not None and day > newest - days:
         row -= 1
     return row
-
-
-def _is_steady(series: Series, recent_row: int, settings: TrendSettings) -> bool:
-    """Return whether a series without a change differs by less than half the floor.
-
-    This saves most series the rest. Where the last run isn't the timeline's, it is not known.
-    """
-    rows, values = series.rows, series.values
-    recent = len(rows) - int(rows[-1]) - 1 + recent_row
-    if recent < FEWEST_RUNS or len(rows) != int(rows[-1]) - int(rows[0]) + 1:
-        return False
-    first = values[: min(BASELINE_RUNS, recent)].sum() / min(BASELINE_RUNS, recent)
-    last = values[recent:].sum() / max(1, len(values) - recent)
-    return first > 0.0 < last and abs(math.log(last / first)) < math.log1p(settings.drift_floor) / 2
 
 
 def _stretches(series: Series, recent_row: int, changes: Sequence[Change]) -> _DriftStretches:

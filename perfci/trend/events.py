@@ -20,7 +20,7 @@ from perfci.trend import (
     TrendEvent,
     dates_of,
 )
-from perfci.trend.changes import BACK, WOBBLE, first_claims, worst_first
+from perfci.trend.changes import BACK, first_claims, worst_first
 
 MOVED_SHARE = 0.5
 """Least share of an environment's series that move together if the environment itself changed."""
@@ -32,8 +32,6 @@ LONGEST_EXCURSION = 30
 """Runs. A change that is taken back later than this is a regression that was fixed."""
 LONG_RAMP = 7
 """Runs. A longer ramp didn't happen in one night, and is grouped only with other long ramps."""
-ALIKE_LENGTHS = 1.5
-"""Largest ratio of the longest to the shortest long ramp in one event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +129,9 @@ def _placed(change: Change, series: Series) -> _PlacedChange:
         if after - before > LONG_RAMP:
             lo, hi = middle - quarter, middle + quarter
         before, after = max(lo, middle - 1), min(hi, middle + 1)
-    return _PlacedChange(change, ends, Span(min(lo, before), before, after, max(hi, after)))
+    # give or take a run: the mean of a case often moves a run before or after its median
+    span = Span(min(lo, before) - 1, before, after, max(hi, after) + 1)
+    return _PlacedChange(change, ends, span)
 
 
 def _grouped(changes: Sequence[_PlacedChange]) -> Iterator[tuple[int, list[_PlacedChange]]]:
@@ -140,46 +140,7 @@ def _grouped(changes: Sequence[_PlacedChange]) -> Iterator[tuple[int, list[_Plac
     places = common_places([change.span for change in changes])
     for change, place in zip(changes, places, strict=True):
         groups.setdefault(place, []).append(change)
-    for place, group in _metrics_joined(groups):
-        for alike in _alike_ramps(group):
-            yield place, alike
-
-
-def _metrics_joined(
-    groups: Mapping[int, list[_PlacedChange]],
-) -> Iterator[tuple[int, list[_PlacedChange]]]:
-    """Yield the groups by place. Groups of the same cases within a few runs are joined to one.
-
-    The places of a case's mean and of its median often differ by a run or two, though both moved
-    together.
-    """
-    joined: list[tuple[int, list[_PlacedChange]]] = []
-    for place, group in sorted(groups.items()):
-        cases = {member.change.series.case for member in group}
-        near = (
-            (other, members)
-            for other, members in joined
-            if place - other <= WOBBLE
-            and cases == {member.change.series.case for member in members}
-            and not {m.change.series for m in members} & {m.change.series for m in group}
-        )
-        other = next(near, None)
-        if other is None:
-            joined.append((place, list(group)))
-        else:
-            other[1].extend(group)
-    yield from joined
-
-
-def _alike_ramps(group: Sequence[_PlacedChange]) -> Iterator[list[_PlacedChange]]:
-    """Yield all members that aren't long ramps in one group, and long ramps by similar length."""
-    alike: list[_PlacedChange] = []
-    for member in sorted(group, key=lambda member: member.length if member.long else 0):
-        if alike and member.long and member.length > ALIKE_LENGTHS * alike[0].length:
-            yield alike
-            alike = []
-        alike.append(member)
-    yield alike
+    yield from groups.items()
 
 
 def _one_way(group: Sequence[_PlacedChange]) -> Iterator[list[_PlacedChange]]:

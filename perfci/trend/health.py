@@ -110,9 +110,6 @@ def series_gone(
     for entry in series:
         key = entry.key.environment
         measured_on = distinct_days[key]
-        recently = measured_on[-_DAYS_UNTIL_GONE:][0]
-        if key not in replaced and days[key][entry.rows[-1]] >= recently:
-            continue
         last = days[key][entry.rows].max()
         later = len(measured_on) - int(np.searchsorted(measured_on, last, side="right"))
         if key in replaced or later >= _DAYS_UNTIL_GONE:

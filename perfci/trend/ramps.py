@@ -17,8 +17,8 @@ SHORTEST_RAMP = 12
 """Points. A shorter rise is a step."""
 REACH = 120
 """Most points of the level before, and of the level after, that a ramp is fitted to."""
-MOST_STEPS = 6
-"""Most splits that are tried as one ramp. Longer ramps come from joining these: it costs less."""
+MOST_STEPS = 24
+"""Most splits that are tried as one ramp."""
 _GRID = 14
 """Approximate number of beginnings, and also of ends, that the first search tries."""
 
@@ -112,15 +112,12 @@ def _best(
 class RampSplits:
     """Splits from ``first`` to ``last``, both included, that are one ramp.
 
-    The ramp was fitted to the points from ``low`` to before ``high``. ``gain`` is its advantage
-    over steps.
+    ``gain`` is the ramp's advantage over steps.
     """
 
     first: int
     last: int
     ramp: Ramp
-    low: int
-    high: int
     gain: float
 
 
@@ -139,8 +136,7 @@ def find_ramps(prepared: Prepared, splits: Sequence[Split]) -> tuple[RampSplits,
             splits[stop].test.difference * splits[start].test.difference < 0.0
         )
         if turned:
-            best = _best_first(prepared, splits, start, stop)
-            ramps += _without_overlap(prepared, splits, best)
+            ramps += _best_first(prepared, splits, start, stop)
             start = stop
     return tuple(ramps)
 
@@ -148,7 +144,7 @@ def find_ramps(prepared: Prepared, splits: Sequence[Split]) -> tuple[RampSplits,
 def _best_first(
     prepared: Prepared, splits: Sequence[Split], start: int, stop: int
 ) -> list[RampSplits]:
-    """Return ramps that share no split, among splits of one direction, in order.
+    """Return ramps that share no split and no rise, among splits of one direction, in order.
 
     The best ramp is taken first, then the best ramp of the splits that are left, and so on.
     """
@@ -158,70 +154,17 @@ def _best_first(
             low = max(splits[first].begin, splits[first].place - REACH)
             high = min(splits[last].end, splits[last].place + REACH)
             fits.append(_fit(prepared, splits[first : last + 1], first, low, high))
-    taken: set[int] = set()
-    chosen = []
+    chosen: list[RampSplits] = []
     for fitted in sorted(filter(None, fits), key=lambda fitted: -fitted.gain):
-        own = range(fitted.first, fitted.last + 1)
-        if taken.isdisjoint(own):
-            taken.update(own)
+        if not any(_meet(fitted, other) for other in chosen):
             chosen.append(fitted)
-    return sorted(chosen, key=lambda fitted: fitted.low)
+    return sorted(chosen, key=lambda fitted: fitted.first)
 
 
-def _without_overlap(
-    prepared: Prepared, splits: Sequence[Split], ramps: Sequence[RampSplits]
-) -> list[RampSplits]:
-    """Join neighbouring ramps that claim the same rise, or cut the rise if two slopes fit better.
-
-    Each ramp was fitted as far as the other's first or last split, so both may claim the rise
-    between these splits.
-    """
-    done: list[RampSplits] = []
-    for fitted in ramps:
-        new = fitted
-        while done and _meet(done[-1], new):
-            old = done.pop()
-            both = splits[old.first : new.last + 1]
-            joined = _fit(prepared, both, old.first, old.low, new.high)
-            parted, gain = _parted(prepared, splits, old, new)
-            if joined is None or joined.gain < gain:
-                done += parted[:-1]
-                new = parted[-1]
-                break
-            new = joined
-        done.append(new)
-    return done
-
-
-def _meet(old: RampSplits, new: RampSplits) -> bool:
-    return old.last + 1 == new.first and old.ramp.after >= new.ramp.before
-
-
-def _parted(
-    prepared: Prepared, splits: Sequence[Split], old: RampSplits, new: RampSplits
-) -> tuple[list[RampSplits], float]:
-    """Return both ramps, each on its side of the middle of the shared rise, and their gain.
-
-    If one of the ramps alone is better, return only this ramp. The splits of the other are then
-    steps.
-    """
-    begin, end = splits[old.last].place, splits[new.first].place
-    cut = max((old.ramp.after + new.ramp.before + 1) // 2, begin + 1)
-    left = _fit(prepared, splits[old.first : old.last + 1], old.first, old.low, cut)
-    right = _fit(prepared, splits[new.first : new.last + 1], new.first, cut, new.high)
-    kept = max(([old], [new]), key=lambda ramps: ramps[0].gain)
-    gain = kept[0].gain
-    if left is not None and right is not None:
-        # each is compared with steps that end at the cut, where the level between goes on
-        between = prepared.cleaned[begin:end]
-        gap = between[: cut - begin].mean() - between[cut - begin :].mean()
-        squares = float(gap * gap) * (cut - begin) * (end - cut) / (end - begin)
-        count = float(new.high - old.low)
-        noise_variance = prepared.sigma**2 * float(inflation(count, prepared.rho))
-        both = left.gain + right.gain + squares / noise_variance
-        if both >= gain:
-            kept, gain = [left, right], both
-    return kept, gain
+def _meet(one: RampSplits, other: RampSplits) -> bool:
+    """Return whether both have a split or a part of the rise in common."""
+    first, second = sorted((one, other), key=lambda fitted: fitted.first)
+    return first.last >= second.first or first.ramp.after >= second.ramp.before
 
 
 def _fit(
@@ -251,4 +194,4 @@ def _fit(
         after=ramp.after + low,
         variance=ramp.variance * noise_variance,
     )
-    return RampSplits(first, first + len(splits) - 1, in_series, low, high, gain)
+    return RampSplits(first, first + len(splits) - 1, in_series, gain)

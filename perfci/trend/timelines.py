@@ -145,53 +145,15 @@ def _all_series(
     """Return the series that have any value, sorted by key, and notes by benchmark and metric."""
     series: list[Series] = []
     notes_by_benchmark: dict[tuple[str, str, str], list[str]] = {}
-    placed = _PlacedRuns(rows, loaded)
     for key in sorted(merged):
         notes: list[str] = []
-        parts = merged[key]
-        joined = placed.whole(key, parts) or _series(key, parts, rows, loaded, notes)
+        joined = _series(key, merged[key], rows, loaded, notes)
         if joined is not None:
             series.append(joined)
         for note in notes:
             group = key.environment, benchmark_of(key.case), key.metric
             notes_by_benchmark.setdefault(group, []).append(note)
     return series, [_folded(alike) for alike in notes_by_benchmark.values()]
-
-
-class _PlacedRuns:
-    """The rows of runs. Most series of an environment have the same runs, and share one array."""
-
-    def __init__(self, rows: NDArray[Any], loaded: LoadedHistory) -> None:
-        self._rows = rows
-        self._loaded = loaded
-        self._runs: NDArray[Any] | None = None
-        self._at: NDArray[Any] = rows[:0]
-        self._rising = False
-        self._sources: tuple[tuple[str, str], tuple[int, ...]] = (("", ""), ())
-
-    def whole(self, key: SeriesKey, parts: Sequence[LoadedSeries]) -> Series | None:
-        """Return the series if it has one part, in order, of usable values. Nothing is copied."""
-        from perfci.stats.t_tests import LARGEST
-
-        part = parts[0]
-        if len(parts) > 1 or not len(part.values) or part.key != key:
-            return None
-        self._place(part.runs)
-        usable = part.values.min() >= 1.0 / LARGEST and part.values.max() <= LARGEST
-        if not (self._rising and usable):
-            return None
-        if self._sources[0] != key[:2]:
-            self._sources = key[:2], _source_changes(_source_ids(part, self._loaded))
-        return Series(key, part.unit, part.direction, self._at, part.values, self._sources[1])
-
-    def _place(self, runs: NDArray[Any]) -> None:
-        import numpy as np
-
-        if self._runs is runs:
-            return
-        self._runs, self._at = runs, self._rows[runs].astype(np.int32)
-        self._rising = bool(self._at[0] >= 0 and (self._at[1:] > self._at[:-1]).all())
-        self._sources = ("", ""), ()
 
 
 def _series(

@@ -315,16 +315,13 @@ def test_a_step_between_nights_of_one_commit_is_dated_by_the_measurement():
 
 
 def test_two_steps_between_nights_of_one_commit_keep_each_its_own_acknowledgement():
-    sha = f"{7:040x}"
     nights = tuple(run(7, id=f"run{day}", measured_at=date(20 + day)) for day in range(60))
     one, line = series(stepped((20, 1.1), (40, 1.1), size=60)), Timeline(ENVIRONMENT, nights)
     early, late = sorted(analyse([one], {ENVIRONMENT: line}, now=NOW).changes, key=_place)
-    of_old = {"sha_before": sha, "sha_after": sha}  # all that earlier versions remembered
     moved = remembered(early, id="kept", sha_before="run18", sha_after="run19")
 
     for first, second in (
         (remembered(early), remembered(late)),
-        (remembered(early, **of_old), remembered(late, **of_old)),
         (moved, remembered(late)),
     ):
         accepted = replace(first, acknowledged=True, note="wanted")

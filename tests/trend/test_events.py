@@ -158,21 +158,6 @@ def test_a_case_whose_mean_moved_a_run_after_its_median_is_one_event():
     assert [event.series for event in events([median, mean, other], lines("one"))] == [1, 2]
 
 
-def test_a_long_ramp_is_no_event_with_one_that_is_much_shorter():
-    long, short = np.arange(SIZE) - 20, np.arange(SIZE) - 47
-    many = [
-        replace(series, values=series.values * np.exp(0.2 * np.clip(rise / length, 0, 1)))
-        for number, (rise, length) in enumerate([(long, 80), (long, 80), (short, 25)])
-        for series in [of("one", number)]
-    ]
-
-    together = [
-        {change.series.case for change in event.changes} for event in events(many, lines("one"))
-    ]
-    assert {"work[n=0]", "work[n=1]"} in together
-    assert not any({"work[n=0]", "work[n=2]"} <= cases for cases in together)
-
-
 def test_one_new_change_does_not_make_a_known_event_new():
     series = [of("one", number, (70, 1.1)) for number in range(5)]
     (event,) = events(series, lines("one"))
