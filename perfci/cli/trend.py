@@ -50,35 +50,12 @@ notification_options = stack(
         help="Write the latest values and statuses for Prometheus.",
     ),
     click.option(
-        "--webhook",
-        envvar="PERFCI_WEBHOOK",
-        metavar="URL",
-        help="Send new change points there, as JSON (default: $PERFCI_WEBHOOK; a secret).",
-    ),
-    click.option(
-        "--webhook-format",
-        type=click.Choice(["slack", "teams"]),
-        help="JSON of Slack or of Teams (default: by the webhook's host).",
-    ),
-    click.option(
-        "--email",
+        "--notify",
+        envvar="PERFCI_NOTIFY",
         multiple=True,
-        metavar="ADDRESS",
-        help="Send new change points there. Repeatable.",
-    ),
-    click.option(
-        "--email-from",
-        default="",
-        metavar="ADDRESS",
-        help="Their sender (default: the first --email).",
-    ),
-    click.option(
-        "--smtp",
-        envvar="PERFCI_SMTP",
-        default="",
         metavar="URL",
-        help="The mail server, smtp://USER:PASSWORD@HOST:PORT or smtps://… (default: $PERFCI_SMTP; "
-        "a secret).",
+        help="Send new change points to this address of apprise (slack://…, mailtos://…). "
+        "Repeatable (default: $PERFCI_NOTIFY, separated by blanks; a secret).",
     ),
     click.option(
         "--github-issue", is_flag=True, help="Open or update an issue for each new regression."
@@ -117,7 +94,6 @@ def notifications_of(**given: Any) -> Notifications:
     from perfci.commands.notifications import Notifications
     from perfci.forges import actions
 
-    given["webhook"] = (given["webhook"] or "").strip()
     given["report_url"] = given["report_url"] or actions.run_url()
     return Notifications(**given)
 

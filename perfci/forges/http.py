@@ -54,13 +54,12 @@ class HttpResponse:
 class NoResponse(Exception):
     """A request without a response. ``why`` doesn't hold the address, which may be a secret.
 
-    ``sent``: whether the request may have arrived. ``spent``: the s after which it was given up.
+    ``spent`` are the s after which it was given up. The request may have arrived.
     """
 
-    def __init__(self, why: str, *, sent: bool, spent: float = 0.0) -> None:
+    def __init__(self, why: str, spent: float = 0.0) -> None:
         super().__init__(why)
         self.why = why
-        self.sent = sent
         self.spent = spent
 
 
@@ -136,10 +135,11 @@ class Connection:
             return within(ask, self._timeout)
         except TimeoutError:
             self._session = _Session()  # the abandoned thread still uses the old one
-            sent = message is None or message.give_up()
-            raise NoResponse("too slow", sent=sent, spent=self._timeout) from None
+            if message:
+                message.give_up()
+            raise NoResponse("too slow", self._timeout) from None
         except (requests.RequestException, ValueError) as error:  # it may hold the address
-            raise NoResponse(_reason(error), sent=message is None or message.sent) from None
+            raise NoResponse(_reason(error)) from None
 
 
 class _Message:
@@ -149,27 +149,20 @@ class _Message:
     """
 
     def __init__(self, body: bytes) -> None:
-        self.sent = False
         self._body = body
-        self._lock = threading.Lock()
-        self._begun = self._given_up = False
+        self._given_up = False
 
     def __len__(self) -> int:
         return len(self._body)
 
     def __iter__(self) -> Iterator[bytes]:
-        with self._lock:
-            if self._given_up:
-                raise ConnectionAbortedError
-            self._begun = True
+        if self._given_up:
+            raise ConnectionAbortedError
         yield self._body
-        self.sent = True
 
-    def give_up(self) -> bool:
-        """Keep the body from being sent. Return whether that is too late."""
-        with self._lock:
-            self._given_up = True
-            return self._begun
+    def give_up(self) -> None:
+        """Keep the body from being sent, unless that has begun."""
+        self._given_up = True
 
 
 class _Session(requests.Session):

@@ -22,7 +22,7 @@ def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    """A webhook's server."""
+    """A server that takes messages."""
     one = Receiver()
     yield one
     one.close()

@@ -14,16 +14,22 @@ from perfci.cli.printing import say
 from perfci.cli.trend import notification_options, notifications_of
 from perfci.commands.notifications import Notifications
 from perfci.errors import OutsideError, UsageError
+from perfci.forges.news import send_news
 from tests.forges.github.server import REPOSITORY, TOKEN, FakeGitHub
-from tests.forges.receiver import DROPPED, Answer, Receiver
-from tests.forges.trends import change, trend
+from tests.forges.receiver import Answer, Receiver
+from tests.forges.trends import KEY, change, many, series, trend
+from tests.lacking import needed
+
+needed("apprise")
+# of a library that one of apprise's services imports
+pytestmark = pytest.mark.filterwarnings("ignore:.*imghdr:DeprecationWarning")
 
 
 @pytest.fixture
 def github(monkeypatch: pytest.MonkeyPatch, receiver: Receiver) -> Iterator[FakeGitHub]:
     """A GitHub that the environment names, with a token, outside Actions."""
     fake = FakeGitHub()
-    for name in ("GITHUB_SERVER_URL", "GITHUB_RUN_ID", "PERFCI_WEBHOOK"):
+    for name in ("GITHUB_SERVER_URL", "GITHUB_RUN_ID", "PERFCI_NOTIFY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("GITHUB_API_URL", fake.url)
     monkeypatch.setenv("GITHUB_TOKEN", TOKEN)
@@ -50,13 +56,13 @@ def test_all_three_are_told_of_a_new_regression(
     github: FakeGitHub, receiver: Receiver, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "new" / "perfci.prom"
-    one = notifications("--openmetrics", str(file), "--webhook", receiver.url, "--github-issue")
+    one = notifications("--openmetrics", str(file), "--notify", receiver.url, "--github-issue")
     one.check()
     assert not file.exists()
     one.send(trend(), say)
     assert "perfci_latency_p50_seconds" in file.read_text()
     assert len(github.issues) == 1
-    assert json.loads(receiver.bodies[0])["text"].startswith("perfci: 1 new regression")
+    assert json.loads(receiver.bodies[0])["title"].startswith("perfci: 1 new regression")
     said = capsys.readouterr()
     assert "issue opened: " in said.out
     assert "SeCrEt" not in said.out + said.err
@@ -82,16 +88,16 @@ def test_without_options_nobody_is_told_and_no_token_is_needed(
     assert (github.requests, receiver.bodies) == ([], [])
 
 
-def test_the_webhook_is_taken_from_the_environment(
+def test_addresses_are_taken_from_the_environment(
     github: FakeGitHub, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PERFCI_WEBHOOK", f" {receiver.url}\n")
+    monkeypatch.setenv("PERFCI_NOTIFY", f" {receiver.url} {receiver.url}?overflow=truncate\n")
     notifications().send(trend(), say)
-    assert len(receiver.bodies) == 1
+    assert len(receiver.bodies) == 2
 
 
 def test_nothing_new_is_no_message(github: FakeGitHub, receiver: Receiver) -> None:
-    notifications("--webhook", receiver.url).send(trend(changes=(change(status="known"),)), say)
+    notifications("--notify", receiver.url).send(trend(changes=(change(status="known"),)), say)
     assert receiver.bodies == []
 
 
@@ -100,16 +106,16 @@ def test_a_run_of_actions_is_linked(
 ) -> None:
     monkeypatch.setenv("GITHUB_SERVER_URL", "https://github.com")
     monkeypatch.setenv("GITHUB_RUN_ID", "12")
-    notifications("--webhook", receiver.url, "--github-issue").send(trend(), say)
+    notifications("--notify", receiver.url, "--github-issue").send(trend(), say)
     address = f"https://github.com/{REPOSITORY}/actions/runs/12"
-    assert f"<{address}|The whole report>".encode() in receiver.bodies[0]
+    assert f"The whole report: {address}".encode() in receiver.bodies[0]
     assert f"[The whole report]({address})" in github.issues[0]["body"]
 
 
-def test_where_issues_fail_the_webhook_is_not_sent_so_that_the_next_report_tells_both(
+def test_where_issues_fail_no_message_is_sent_so_that_the_next_report_tells_both(
     github: FakeGitHub, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one = notifications("--webhook", receiver.url, "--github-issue", "--patience", "1s")
+    one = notifications("--notify", receiver.url, "--github-issue", "--patience", "1s")
     with monkeypatch.context() as patched:
         patched.setenv("GITHUB_API_URL", "http://127.0.0.1:9")
         with pytest.raises(OutsideError):
@@ -119,23 +125,15 @@ def test_where_issues_fail_the_webhook_is_not_sent_so_that_the_next_report_tells
     assert (len(github.issues), len(receiver.bodies)) == (1, 1)
 
 
-def test_where_the_webhook_fails_the_next_report_opens_no_second_issue(
+def test_where_a_message_fails_the_next_report_opens_no_second_issue(
     github: FakeGitHub, receiver: Receiver
 ) -> None:
     receiver.answers = [Answer(404)]
-    one = notifications("--webhook", receiver.url, "--github-issue")
-    with pytest.raises(OutsideError, match="answered 404"):
+    one = notifications("--notify", receiver.url, "--github-issue")
+    with pytest.raises(OutsideError, match="JSON took no message"):
         one.send(trend(), say)
     one.send(trend(), say)
     assert (len(github.issues), len(receiver.bodies)) == (1, 2)
-
-
-def test_a_message_that_may_have_arrived_is_a_warning(
-    github: FakeGitHub, receiver: Receiver, capsys: pytest.CaptureFixture[str]
-) -> None:
-    receiver.answers = [Answer(DROPPED)]
-    notifications("--webhook", receiver.url).send(trend(), say)
-    assert "gave no answer" in capsys.readouterr().err
 
 
 def test_a_missing_right_is_a_warning(
@@ -149,7 +147,7 @@ def test_a_missing_right_is_a_warning(
 @pytest.mark.parametrize(
     ("arguments", "slug"),
     [
-        (["--webhook", "hooks.example/SeCrEt"], "bad-webhook"),
+        (["--notify", "hooks.example/SeCrEt"], "bad-notify-address"),
         (["--report-url", "javascript:alert(1)"], "bad-address"),
         (["--report-url", "https://a.example/x) [b](https://c"], "bad-address"),
         (["--github-issue", "--repository", "octo"], "no-repository"),
@@ -173,7 +171,7 @@ def test_issues_without_a_token_are_refused_at_once(
     assert "issues: write" in caught.value.advice
 
 
-@pytest.mark.parametrize("option", [["--github-issue"], ["--webhook", "https://a.example/x"]])
+@pytest.mark.parametrize("option", [["--github-issue"], ["--notify", "json://a.example/x"]])
 def test_what_is_not_remembered_is_not_told_either(github: FakeGitHub, option: list[str]) -> None:
     with pytest.raises(UsageError, match="--no-remember"):
         notifications(*option).check(remember=False)
@@ -183,3 +181,41 @@ def test_a_file_that_cannot_be_written_is_told_at_once(github: FakeGitHub, tmp_p
     (tmp_path / "file").write_text("")
     with pytest.raises(OutsideError, match="can't be written"):
         notifications("--openmetrics", str(tmp_path / "file" / "perfci.prom")).check()
+
+
+def test_names_in_a_message_stay_text(receiver: Receiver) -> None:
+    one = "<!channel> @here https://a.example www.a.example #1 :bomb: \x1b[2J"
+    hostile = change(key=KEY._replace(case=one), commits=("x", "y"))
+    send_news([receiver.url], trend(series=(series(hostile.series),), changes=(hostile,)))
+    text = json.loads(receiver.bodies[0])["message"]
+    assert "channel" in text
+    assert not [
+        part for part in ("<!", "@here", "://", "www.", "#1", ":bomb:", "\x1b") if part in text
+    ]
+
+
+def test_many_events_are_counted_and_nothing_is_a_message_without_news(receiver: Receiver) -> None:
+    changes = many(25)
+    lines = tuple(series(one.series) for one in changes)
+    assert send_news([receiver.url], trend(series=lines, changes=changes)) == ("JSON",)
+    text = json.loads(receiver.bodies[0])["message"]
+    assert len(text.splitlines()) == 21
+    assert text.endswith("and 5 more")
+    assert send_news([receiver.url], trend(changes=())) == ()
+
+
+def test_one_address_that_fails_keeps_no_other_back_and_is_shown_nowhere(
+    receiver: Receiver, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(OutsideError, match="JSON took no message; JSON did") as caught:
+        send_news(["json://127.0.0.1:9/SeCrEt", receiver.url], trend())
+    assert len(receiver.bodies) == 1
+    said = capfd.readouterr()
+    assert "SeCrEt" not in f"{caught.value}{said.out}{said.err}"
+
+
+def test_without_apprise_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    with pytest.raises(UsageError, match="needs apprise") as caught:
+        notifications("--notify", "json://a.example/x").check()
+    assert "pip install 'perfci[notify]" in caught.value.advice

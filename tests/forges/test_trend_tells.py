@@ -20,6 +20,11 @@ from tests.builders.in_process import Done, in_process
 from tests.builders.recorded import header
 from tests.forges.github.server import REPOSITORY, TOKEN, FakeGitHub
 from tests.forges.receiver import Answer, Receiver
+from tests.lacking import needed
+
+needed("apprise")
+# of a library that one of apprise's services imports
+pytestmark = pytest.mark.filterwarnings("ignore:.*imghdr:DeprecationWarning")
 
 Trend = Callable[..., Done]
 NIGHTS, STEP_AT = 40, 25
@@ -44,7 +49,7 @@ def trend(
     with open_history(str(tmp_path / "history.sqlite")) as history:
         history.record([measured(number, noise) for number in range(NIGHTS)])
     told = {
-        "PERFCI_WEBHOOK": receiver.url,
+        "PERFCI_NOTIFY": receiver.url,
         "GITHUB_TOKEN": TOKEN,
         "GITHUB_API_URL": github.url,
         "GITHUB_REPOSITORY": REPOSITORY,
@@ -109,7 +114,7 @@ def test_metrics_on_standard_output_stand_beside_what_is_printed(
     said, _, metrics = text.partition("# TYPE")
     assert "encoder latency_p50" in said
     assert "# EOF\n" in metrics
-    assert metrics.endswith("sent the news to the webhook\n")
+    assert metrics.endswith("sent the news to JSON\n")
 
 
 def test_what_could_not_be_told_is_told_by_the_next_report(
@@ -118,7 +123,7 @@ def test_what_could_not_be_told_is_told_by_the_next_report(
     receiver.answers = [Answer(404)]
     failed = trend("--github-issue")
     assert failed.code == 4
-    assert "webhook at 127.0.0.1 answered 404" in failed.err
+    assert "JSON took no message" in failed.err
     assert trend("--github-issue").code == 0
     assert (len(github.issues), len(receiver.bodies)) == (1, 2)
 

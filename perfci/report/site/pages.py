@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
-from xml.etree import ElementTree as ET
 
 from perfci.report.clean import clean_line
 from perfci.report.site import words
@@ -17,7 +16,7 @@ from perfci.report.site.data import (
     search_file,
     timeline_file,
 )
-from perfci.report.site.rows import TrendRow, TrendRows, row_text
+from perfci.report.site.rows import TrendRows, row_text
 from perfci.report.site.words import SortedEvents, shown, sort_events
 from perfci.report.templates import (
     LIMIT,
@@ -27,7 +26,7 @@ from perfci.report.templates import (
     render_html,
     tidy,
 )
-from perfci.trend import Change, Health, SeriesKey, Trend, TrendEvent
+from perfci.trend import Change, Health, SeriesKey, Trend
 from perfci.trend.changes import RunAll
 from perfci.units import counted, format_share
 
@@ -41,10 +40,6 @@ ASSETS = (
     "decode.js", "plot.js", "chart.js", "runs.js", "card.js", "benchmark.js", "overview.js",
     "address.js", "forge.js", "view.js",
 )  # fmt: skip
-_ATOM = "http://www.w3.org/2005/Atom"
-_MOST = 50
-"""Events in the feed. Few, as feed readers fetch it again and again."""
-_BEGINNING = b'<?xml version="1.0" encoding="utf-8"?>\n'
 _LETTER = 6.6
 """Width in px of a letter in 11 px Verdana. It is generous: a badge must not cut its text."""
 _MOST_DATES = 60
@@ -79,7 +74,6 @@ def render_site(trend: Trend, run_all: RunAll = map) -> Iterator[tuple[str, byte
     name, search = search_file(listed, standing)
     yield name, search
     groups = sort_events(trend)
-    yield feed_file(trend, listed)
     yield badge_file(groups, trend)
     yield "index.html", overview_page(trend, groups, listed, len(search))
 
@@ -165,46 +159,6 @@ def scope_text(trend: Trend, listed: Catalogue) -> str:
     ]
     newest = max((run.measured_at for run in runs), default="")
     return "; ".join(parts) + (f"; the newest of {words.day(newest)}" if newest else "")
-
-
-def feed_file(trend: Trend, listed: Catalogue) -> tuple[str, bytes]:
-    """Return the feed of the newest events. Its links are relative to the feed's own address."""
-    feed = ET.Element("feed", xmlns=_ATOM)
-    _add(feed, "title", "perfci trend")
-    _add(feed, "id", "urn:perfci:trend")
-    _add(feed, "updated", _moment(trend.created_at, trend))
-    ET.SubElement(feed, "link", rel="self", href="events.atom")
-    ET.SubElement(feed, "link", rel="alternate", type="text/html", href="index.html")
-    _add(ET.SubElement(feed, "author"), "name", f"perfci {trend.perfci_version}")
-    rows = TrendRows(trend, listed, drawn=False)
-    events = [event for event in trend.events[:_MOST] if rows.knows(event)]
-    for event, row in zip(events, rows.of(events), strict=True):
-        _entry(feed, event, row, trend)
-    ET.indent(feed, " ")
-    return "events.atom", _BEGINNING + ET.tostring(feed, "utf-8") + b"\n"
-
-
-def _entry(feed: ET.Element, event: TrendEvent, row: TrendRow, trend: Trend) -> None:
-    entry = ET.SubElement(feed, "entry")
-    way = words.meaning(row.worse)
-    _add(entry, "title", f"{row.size} {way}: {row.case} {row.metric}")
-    _add(entry, "id", f"urn:perfci:event:{clean_line(event.id, 100)}")
-    _add(entry, "updated", _moment(event.ended_at or event.at, trend))
-    ET.SubElement(entry, "link", rel="alternate", type="text/html", href=row.href)
-    ET.SubElement(entry, "category", term=event.kind)
-    ET.SubElement(entry, "category", term=way)
-    parts = (row.environment, row.commits, row.subject, row.note, f"status {event.status}")
-    _add(entry, "summary", "; ".join(filter(None, parts)))
-
-
-def _add(parent: ET.Element, name: str, text: str) -> None:
-    ET.SubElement(parent, name).text = clean_line(text, 1000)
-
-
-def _moment(moment: str, trend: Trend) -> str:
-    """Return a time that Atom takes: ``moment``, or the report's time if ``moment`` isn't one."""
-    known = moment if words.is_moment(moment) else trend.created_at
-    return known if words.is_moment(known) else "1970-01-01T00:00:00Z"
 
 
 def badge_file(groups: SortedEvents, trend: Trend) -> tuple[str, bytes]:

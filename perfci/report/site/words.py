@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from shlex import quote
 from statistics import median
 
@@ -251,14 +250,6 @@ def drift_text(drift: Drift) -> str:
 def day(moment: str) -> str:
     """Return the date of an ISO 8601 time."""
     return moment[:10]
-
-
-def is_moment(moment: str) -> bool:
-    """Return whether a text is an ISO 8601 time with a time zone."""
-    try:
-        return datetime.fromisoformat(moment).tzinfo is not None
-    except ValueError:
-        return False
 
 
 def shown(name: str) -> str:

@@ -79,7 +79,7 @@ def test_strangers_names_stay_text_in_the_browser(watched: Watched, tmp_path: Pa
     page.get_by_role("button", name=f"Show {len(trend.series) - 12} more").click()
     assert page.locator("#results tbody tr").count() == len(trend.series)
     assert page.locator("img, iframe, [onerror]").count() == 0
-    own = "[href^='benchmarks/'], [href='#words'], [href='events.atom'], [href='badge.svg']"
+    own = "[href^='benchmarks/'], [href='#words'], [href='badge.svg']"
     assert page.locator(f"main a:not({own})").count() == 0
     page.get_by_label("Search").fill("onerror=pwned=1")
     link = page.locator("#results a", has_text="onerror=pwned=1")
@@ -97,7 +97,7 @@ def test_no_file_of_the_site_leaves_it(tmp_path: Path) -> None:
     folders = {"assets", "benchmarks", "data"}
     assert {path.name for path in site.iterdir()} == {
         *folders,
-        *("index.html", "events.atom", "badge.svg"),
+        *("index.html", "badge.svg"),
     }
     assert len(list((site / "benchmarks").iterdir())) == len(
         {benchmark_of(one.key.case) for one in hostile().series}
