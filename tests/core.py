@@ -28,13 +28,11 @@ CORE: Mapping[str, tuple[str, ...]] = {
         "test_two_pythons_can_be_compared",
         "test_working_memory_that_doubled_fails",
     ),
-    "cli/test_compare_commands.py": ("test_a_command_that_does_more_regresses",),
     "cli/test_compare_serving.py": (
-        "test_what_is_planted_in_a_phase_moves_that_phase_alone[prefill",
+        "test_requests_of_the_sides_are_never_in_flight_at_once",
         "test_no_server_outlives_a_session_that_is_killed",
     ),
-    "cli/test_demo.py": ("test_the_demos_slower_model_is_seen_and_the_untouched_is_not_blamed",),
-    "cli/test_explain.py": ("test_compare_says_why_a_case_moved_and_writes_its_traces",),
+    "cli/test_explain.py": ("test_extra_copies_are_named_with_their_line",),
     "cli/test_hostile_ends.py": (
         "test_an_interrupted_compare_leaves_a_report_and_is_no_pass[2]",
         "test_an_interrupted_baseline_is_not_stored",

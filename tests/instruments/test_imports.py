@@ -9,6 +9,8 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
+import pytest
+
 from perfci.instruments import Recorded, words
 from perfci.instruments.imports import differences
 from tests.worker.driver import Bench
@@ -95,6 +97,7 @@ def test_what_the_first_call_imports_is_named_where_own_code_asks(tmp_path: Path
     assert told(base, uses, tmp_path) == []  # a library puts it off until its first use
 
 
+@pytest.mark.slow  # it compares times that it measured
 def test_own_code_that_takes_longer_to_import_is_named(tmp_path: Path) -> None:
     base = {"model.py": "import table\nimport light\n", "table.py": ""}
     head = {**base, "table.py": _BUSY.format(0.05)}

@@ -60,6 +60,7 @@ def recorded(warm: Warm, root: Path, text: str) -> Sequence[Recorded]:
     return [json.loads(line) for line in warm.run(_RECORD, str(root)).splitlines()]
 
 
+@pytest.mark.slow  # it compares times that it measured
 def test_a_slower_loop_is_named_by_its_line_wherever_that_moved(warm: Warm, tmp_path: Path) -> None:
     base = recorded(warm, tmp_path / "a", _LOOP.format(count=2_000, before="pass"))
     head = recorded(warm, tmp_path / "b", "# longer\n" + _LOOP.format(count=20_000, before="pass"))
@@ -72,6 +73,7 @@ def test_a_slower_loop_is_named_by_its_line_wherever_that_moved(warm: Warm, tmp_
     assert not list(differences(head, head))
 
 
+@pytest.mark.slow  # it compares times that it measured
 def test_a_clock_that_the_project_replaces_times_nothing(warm: Warm, tmp_path: Path) -> None:
     base = recorded(warm, tmp_path / "a", _LOOP.format(count=2_000, before="pass"))
     slower = _SLOW_CLOCK + _LOOP.format(count=20_000, before="pass")
@@ -79,6 +81,7 @@ def test_a_clock_that_the_project_replaces_times_nothing(warm: Warm, tmp_path: P
     assert (loop.arguments["function"], loop.seconds > 0) == ("loop", True)
 
 
+@pytest.mark.slow  # it compares times that it measured
 def test_an_operators_time_is_not_pythons(warm: Warm, tmp_path: Path) -> None:
     base, head = (
         # the samples are real; how long a call took on this machine is not

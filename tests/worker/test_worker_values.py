@@ -32,6 +32,7 @@ def test_cold_start_is_the_sum_of_its_phases(tmp_path: Path) -> None:
     assert phases["first_call"] == measured["first_call_s"]
 
 
+@pytest.mark.slow  # it compares times that it measured
 def test_an_injected_cold_start_lengthens_the_start_and_not_the_first_call(tmp_path: Path) -> None:
     measured = Bench(tmp_path / "tree").measure(NOTHING, inject={"cold_start": 3.0})
     phases = measured["phases"]
@@ -40,6 +41,7 @@ def test_an_injected_cold_start_lengthens_the_start_and_not_the_first_call(tmp_p
     assert measured["first_call_s"] < phases["first_call"] / 2
 
 
+@pytest.mark.slow  # it compares times that it measured
 def test_setup_is_not_counted_as_the_work(bench: Bench) -> None:
     waiting = HEAD + "    import time\n    time.sleep(0.3)\n    return lambda: None\n"
     measured = bench.measure(waiting)
@@ -47,6 +49,7 @@ def test_setup_is_not_counted_as_the_work(bench: Bench) -> None:
     assert measured["first_call_s"] < measured["phases"]["setup"]
 
 
+@pytest.mark.slow  # it compares times that it measured
 def test_imports_are_not_counted_as_set_up(bench: Bench) -> None:
     measured = bench.measure("import time\ntime.sleep(0.3)\n" + NOTHING)
     assert measured["values"]["import_time"] >= 0.3

@@ -68,6 +68,7 @@ def failures(report: Plain) -> None:
     ]
 
 
+@pytest.mark.slow  # it compares times that it measured
 @pytest.mark.parametrize(
     "grow",
     [
