@@ -123,7 +123,7 @@ def _plain_change(change: Change, trend: Trend, by_key: dict[SeriesKey, Series])
         "sha_after_hi": change.commits_within[1],
         "subject": _subject(change, trend, by_key),
         **_fields(change, "at", "ratio", "ratio_lo", "ratio_hi", "difference", "p", "q"),
-        **_fields(change, "confidence", "first_seen_at", "note", "benchmark_changed", "state"),
+        **_fields(change, "first_seen_at", "note", "benchmark_changed", "state"),
     }
 
 

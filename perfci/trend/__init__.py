@@ -166,11 +166,6 @@ class Change:
         return "fixed" if self.status == "fixed" else "acknowledged"
 
     @property
-    def confidence(self) -> float:
-        """Return 1 - q."""
-        return 1.0 - self.q
-
-    @property
     def cost(self) -> float | None:
         """Return the ratio, inverted where needed so that above 1 is worse, or None."""
         if not self.ratio:
