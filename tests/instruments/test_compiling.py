@@ -52,7 +52,6 @@ def test_each_phase_of_a_real_compilation_has_its_own_time(warm: Warm) -> None:
     assert words(dynamo).startswith("Dynamo takes ")
     assert words(dynamo).endswith(" of the first call, for 4 → 200 calls")
     assert dynamo.exact
-    assert dynamo.seconds > 0
 
 
 def test_a_case_that_compiles_nothing_says_nothing(warm: Warm) -> None:
