@@ -1,9 +1,7 @@
-"""Reading of report files, which are untrusted: within limits, and only if free of contradictions.
+"""Reading of report files, which are untrusted: strictly decoded, within limits.
 
-``docs/security.md`` promises that perfci refuses a report that no measurement can give. It isn't
-enough to judge the rows again by their numbers: someone could edit only the numbers that a
-judgement starts from. The rest of the row, which contradicts the edit, would then be replaced by
-what follows from it.
+Whether the numbers of a report are true can't be told from it. What they mean is decided anew by
+``verdict.acceptance.enforced``.
 """
 
 from __future__ import annotations
@@ -24,8 +22,9 @@ from perfci.instruments import words as difference_words
 from perfci.metrics import METRICS
 from perfci.model.codec import CodecError
 from perfci.model.finding import Finding, Reason
-from perfci.model.report import Report
-from perfci.model.why import MOST_STACK_S, Difference, Hint
+from perfci.model.report import Comparison, Report
+from perfci.model.status import traits
+from perfci.model.why import Difference, Hint
 from perfci.model.words import reason_words, words
 from perfci.report.case_tables import ModeMatrix, ShapeTable
 from perfci.report.clean import clean_line
@@ -37,9 +36,13 @@ from perfci.report.exporters.json import (
     Limit,
     fields_of,
 )
+<<<<<<< HEAD
 from perfci.report.outline import gates
 from perfci.report.row_checks import below_zero, row_contradictions
 from perfci.verdict.decision import failed_on_base, new_cases, was_measured
+=======
+from perfci.stats.t_tests import CONFIDENCE
+>>>>>>> c656ef5d (Drop the rules by which reports contradict themselves, because code that forges one number can forge all)
 from perfci.verdict.shards import parse_shard
 from perfci.version import REPORT_SCHEMA
 
@@ -58,6 +61,8 @@ from the record, and the schema, which a file has to name."""
 
 _LONGEST = 1e9
 """Most seconds (31 years) and rounds that are believed of a session. Merging adds such numbers."""
+_LEAST_DF = 1.0 - 1e-9
+"""Least degrees of freedom, but for rounding: two pairs have 1."""
 _Coded = TypeVar("_Coded", Finding, Reason, Difference, Hint)
 
 
@@ -86,7 +91,7 @@ def read_report(text: str, name: str = "the report") -> Report:
         raise _damaged(name, str(error)) from error
     except (msgspec.DecodeError, UnicodeEncodeError) as error:
         raise _damaged(name, f"not JSON: {error}") from error
-    if impossible := next(_contradictions(report), ""):
+    if impossible := next(_flaws(report), ""):
         raise _damaged(name, impossible)
     return report
 
@@ -171,14 +176,36 @@ def _type(hint: Any, limit: Limit) -> Any:
     return Annotated[hint, msgspec.Meta(**bounds)] if bounds else hint
 
 
-def _contradictions(report: Report) -> Iterator[str]:
-    """Yield the contradictions in ``report``, each with its row if it is in one."""
-    yield from _date_contradictions(report.created_at)
-    yield from _time_contradictions(report)
-    yield from _finding_contradictions(report)
-    first: dict[tuple[str, str], int] = {}
+def _flaws(report: Report) -> Iterator[str]:
+    """Yield what no writer of a report writes: unknown words, impossible numbers, double rows.
+
+    Numbers that fit each other aren't checked. Code that forges one can forge all of them.
+    """
+    try:
+        datetime.fromisoformat(report.created_at)
+    except ValueError:
+        yield f"created_at is {report.created_at!r}, no ISO 8601 date"
+    yield from _unknown_codes(reason_words, report.verdict.findings)
+    yield from _unknown_codes(words, report.findings)
+    for why in report.why:
+        yield from _unknown_codes(difference_words, why.differences)
+        yield from _unknown_codes(difference_words, why.hints)
+    for name, text in (("shard", report.shard), *(("missing", shard) for shard in report.missing)):
+        try:
+            parse_shard(text or "1/1")
+        except ValueError:
+            yield f"{name} is {text!r}, not like 2/4"
+    if report.missing and report.verdict.status == "pass":
+        yield "the verdict is `pass`, and shards are missing"
+    timing = report.timing
+    spent = {"wall_s": timing.wall_s, "measured_s": timing.measured_s, "rounds": timing.rounds}
+    for name, value in (*spent.items(), *report.durations.items()):
+        if not 0 <= value <= _LONGEST:
+            yield f"{name} took {value:g}, which no session takes"
+    seen: set[tuple[str, str]] = set()
     for number, row in enumerate(report.results):
         where = f"results[{number}] ({row.case} {row.metric})"
+<<<<<<< HEAD
         before = first.setdefault((row.case, row.metric), number)
         if before != number:
             yield f"{where} stands there twice, first as results[{before}]"
@@ -193,66 +220,24 @@ def _contradictions(report: Report) -> Iterator[str]:
     yield from _shard_contradictions(report)
     yield from _verdict_contradictions(report)
     yield from _case_contradictions(report)
+=======
+        if (row.case, row.metric) in seen:
+            yield f"{where} stands there twice"
+        seen.add((row.case, row.metric))
+        yield from (f"{where}: {flaw}" for flaw in _flaws_of_row(row))
+>>>>>>> c656ef5d (Drop the rules by which reports contradict themselves, because code that forges one number can forge all)
 
 
-def _date_contradictions(text: str) -> Iterator[str]:
-    try:
-        datetime.fromisoformat(text)
-    except ValueError:
-        yield f"created_at is {text!r}, no ISO 8601 date"
-
-
-def _time_contradictions(report: Report) -> Iterator[str]:
-    timing = report.timing
-    spent = (
-        ("timing.wall_s", timing.wall_s),
-        ("timing.measured_s", timing.measured_s),
-        ("timing.rounds", timing.rounds),
-        *((f"durations.{case}", seconds) for case, seconds in report.durations.items()),
-    )
-    yield from below_zero("", *spent)
-    yield from below_zero("injected", *report.injected.items())
-    for name, value in spent:
-        if value > _LONGEST:
-            yield f"{name} is {value:g}, more than any session has"
-
-
-def _finding_contradictions(report: Report) -> Iterator[str]:
-    """Yield findings that perfci never makes, and impossible line numbers and stacks."""
-    if unknown := _unknown_code(reason_words, report.verdict.findings):
-        yield f"verdict: {unknown}"
-    if unknown := _unknown_code(words, report.findings):
-        yield f"findings: {unknown}"
-    for why in report.why:
-        unknown = _unknown_code(difference_words, why.differences)
-        if unknown := unknown or _unknown_code(difference_words, why.hints):
-            yield f"why: {unknown}"
-    for why in report.why:
-        where = f"why of {why.case}"
-        yield from below_zero(where, *(("line", difference.line) for difference in why.differences))
-        yield from below_zero(where, *(("line", hint.line) for hint in why.hints))
-        for stack in why.stacks:
-            yield from below_zero(where, ("stacks", stack.base), ("stacks", stack.head))
-            if stack.base + stack.head > MOST_STACK_S:
-                yield f"{where}: a stack takes longer than {MOST_STACK_S:g} s"
-    for number, explanation in enumerate(report.explanations):
-        yield from below_zero(f"explanations[{number}]", ("line", explanation.line))
-    for number, definition in enumerate(report.definitions):
-        yield from below_zero(f"definitions[{number}]", ("line", definition.line))
-
-
-def _unknown_code(say: Callable[[_Coded], str], findings: Iterable[_Coded]) -> str:
-    """Return an error for the first finding that ``say`` can't put into words, or ""."""
+def _unknown_codes(say: Callable[[_Coded], str], findings: Iterable[_Coded]) -> Iterator[str]:
+    """Yield an error for each finding that ``say`` can't put into words."""
     for finding in findings:
         try:
             say(finding)
-        except KeyError:
-            return f"the finding {finding.code!r} isn't known, or lacks an argument"
-        except (TypeError, ValueError, ArithmeticError):
-            return f"the finding {finding.code!r} has other arguments"
-    return ""
+        except (KeyError, TypeError, ValueError, ArithmeticError):
+            yield f"the finding {finding.code!r} isn't known, or has other arguments"
 
 
+<<<<<<< HEAD
 def _failure_contradictions(report: Report) -> Iterator[str]:
     """Yield the ``failed`` rows of cases without a failure."""
     failed = {failure.case for failure in report.failures}
@@ -340,3 +325,34 @@ def _case_contradictions(report: Report) -> Iterator[str]:
         name = definition.benchmark
         if name not in benchmarks and len(name) < LONGEST_NAME:
             yield f"definitions[{number}] is of {name!r}, of which no case has a row or failed"
+=======
+def _flaws_of_row(row: Comparison) -> Iterator[str]:
+    yield from _unknown_codes(words, (*row.findings, *((row.caveat,) if row.caveat else ())))
+    metric = METRICS.get(row.metric)
+    known = (metric.unit, metric.direction) if metric else (row.unit, row.direction)
+    if (row.unit, row.direction) != known or row.direction not in ("lower", "higher"):
+        yield f"it is in {row.unit!r}, {row.direction!r} is better, and that isn't the metric's"
+    for side in traits(row.status).lacks:
+        if getattr(row, side) is not None:
+            yield f"it is `{row.status}`, and {side} has numbers"
+    if row.method == "none" and row.status in ("regressed", "improved", "unchanged"):
+        yield f"it is `{row.status}`, and was not compared"
+    yield from (f"{name} is no number that a measurement gives" for name in _impossible(row))
+
+
+def _impossible(row: Comparison) -> Iterator[str]:
+    """Yield the row's fields whose numbers are none of their kind."""
+    for name in ("p", "p_adjusted", "welch_p"):
+        if not 0.0 <= (getattr(row, name) or 0.0) <= 1.0:
+            yield name
+    if not CONFIDENCE <= row.confidence < 1.0:
+        yield "confidence"
+    if row.df is not None and row.df < _LEAST_DF:
+        yield "df"
+    for name in ("threshold", "detectable", "rounds_set_aside", "base_sessions", "se"):
+        if (getattr(row, name) or 0) < 0:
+            yield name
+    for name, side in (("base", row.base), ("head", row.head)):
+        if side and min(side.workers, side.samples, *side.first_calls) < 0:
+            yield name
+>>>>>>> c656ef5d (Drop the rules by which reports contradict themselves, because code that forges one number can forge all)

@@ -290,15 +290,15 @@ def _by_the_stricter(
     row: Comparison, policy: Policy, base: Mapping[tuple[str, str], float | None]
 ) -> Comparison:
     here = _policy_here(row.case, METRICS.get(row.metric), policy)
-    if here is None:
-        return row
-    value, whole = base.get((row.case, row.metric)), base.get((row.case, here.whole))
-    held_to = replace(
-        row,
-        gate=min(row.gate, here.gate, key=_STRICTEST_FIRST.index),
-        threshold=min(row.threshold, here.threshold_for(value, whole)),
-    )
-    if row.method != "exact" or held_to.threshold == row.threshold:
+    held_to = row
+    if here is not None:
+        value, whole = base.get((row.case, row.metric)), base.get((row.case, here.whole))
+        held_to = replace(
+            row,
+            gate=min(row.gate, here.gate, key=_STRICTEST_FIRST.index),
+            threshold=min(row.threshold, here.threshold_for(value, whole)),
+        )
+    if row.method != "exact":
         return held_to
     change, _, _ = worse_by(held_to)
     return replace(held_to, status=exact_status_at(row, change, threshold_of(held_to)))

@@ -41,10 +41,9 @@ def merged(project: Project, *reports: Report, damage: Damage | None = None) -> 
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
-        (lambda plain: plain["timing"].update(measured_s=1e308), "timing.measured_s is 1e+308"),
-        (lambda plain: plain["timing"].update(rounds=(1 << 63) - 1), "timing.rounds is"),
-        (in_all_rows("df", 0.0), "df is 0"),
-        (in_all_rows("df", 5e-324), "df is 4.94066e-324"),
+        (lambda plain: plain["timing"].update(measured_s=1e308), "measured_s took 1e+308"),
+        (lambda plain: plain["timing"].update(rounds=(1 << 63) - 1), "rounds took"),
+        (in_all_rows("df", 5e-324), "df is no number"),
     ],
 )
 def test_numbers_that_cannot_be_merged_are_damage(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -116,60 +115,6 @@ def test_writing_what_was_read_gives_the_same_bytes(report: Any) -> None:
     )
     text = render_json(whole)
     assert render_json(read_report(text)) == text
-
-
-def _edited(*path: str | int, to: Any) -> Callable[[dict[str, Any]], None]:
-    def edit(plain: Any) -> None:
-        for step in path[:-1]:
-            plain = plain[step]
-        plain[path[-1]] = to
-
-    return edit
-
-
-def _repeat(plain: dict[str, Any]) -> None:
-    plain["results"].append(plain["results"][0])
-
-
-def _calm(plain: dict[str, Any]) -> None:
-    for one in plain["results"]:
-        one["gate"] = "info"
-
-
-ROW = rf"results\[0\] \({re.escape(EAGER)} latency_p50\)"
-IMPOSSIBLE = {
-    "negative ratio": (_edited("results", 0, "ratio", to=-1), f"{ROW}: ratio is -1"),
-    "no workers": (_edited("results", 0, "head", "workers", to=-1), f"{ROW}: head.workers is -1"),
-    "no samples": (_edited("results", 0, "base", "samples", to=-2), f"{ROW}: base.samples is -2"),
-    "p": (_edited("results", 0, "p", to=5), f"{ROW}: p is 5, and a probability"),
-    "p_adjusted": (_edited("results", 0, "p_adjusted", to=-0.1), f"{ROW}: p_adjusted is -0.1"),
-    "welch_p": (_edited("results", 0, "welch_p", to=1.5), f"{ROW}: welch_p is 1.5"),
-    "threshold": (_edited("results", 0, "threshold", to=-3), f"{ROW}: threshold is -3"),
-    "detectable": (_edited("results", 0, "detectable", to=-3), f"{ROW}: detectable is -3"),
-    "df": (_edited("results", 0, "df", to=-1), f"{ROW}: df is -1"),
-    "interval": (_edited("results", 0, "ratio_lo", to=9), f"{ROW}: ratio_lo is 9, above ratio"),
-    "side": (_edited("results", 0, "base", "hi", to=0), f"{ROW}: base.center is .*above base.hi"),
-    "direction": (_edited("results", 0, "direction", to="up"), f"{ROW}: direction is 'up'"),
-    "time": (_edited("timing", "wall_s", to=-1), r"timing\.wall_s is -1"),
-    "rounds": (_edited("timing", "rounds", to=-1), r"timing\.rounds is -1"),
-    "date": (_edited("created_at", to="yesterday"), "created_at is 'yesterday'"),
-    "line": (_edited("explanations", 0, "line", to=-4), r"explanations\[0\]\.line is -4"),
-    "injected": (_edited("injected", to={"latency": -0.1}), r"injected\.latency is -0\.1"),
-    "duration": (_edited("durations", to={"a": -1.0}), r"durations\.a is -1"),
-    "shard": (_edited("shard", to="2/4 <img>"), "shard is '2/4 <img>'"),
-    "repeated": (_repeat, r"results\[17\] .* stands there twice, first as results\[0\]"),
-    "passed": (_edited("verdict", "status", to="pass"), f"`pass`, and {re.escape(EAGER)}"),
-    "failed": (_calm, "`fail`, and no row that gates regressed"),
-}
-
-
-@pytest.mark.parametrize("how", IMPOSSIBLE)
-def test_what_no_measurement_gives_is_refused_and_named(how: str) -> None:
-    edit, said = IMPOSSIBLE[how]
-    plain = json.loads(render_json(rich_report()))
-    edit(plain)
-    with pytest.raises(DamagedFile, match=said):
-        read_report(json.dumps(plain), "edited.json")
 
 
 def test_a_metric_below_zero_has_a_ratio_below_zero() -> None:

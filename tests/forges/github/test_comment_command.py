@@ -408,5 +408,5 @@ def test_a_case_that_failed_on_base_alone_does_not_pass_under_strict(
 ) -> None:
     path = report_file(**BASE_FAILED | ({"verdict": verdict} if verdict else {}))
     done = comment(path, "--strict", "--exit-with-verdict")
-    assert done.code == (4 if verdict else 3), done.text
+    assert done.code == 3, done.text
     assert [one["conclusion"] for one in github.checks] == ["failure"]
