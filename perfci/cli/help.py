@@ -1,9 +1,8 @@
-"""The help of commands with many options, in groups, and options that had another name."""
+"""The help of commands with many options, in groups."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import click
 
@@ -61,25 +60,3 @@ class GroupedCommand(click.Command):
             records = [member.get_help_record(ctx) for member in members]
             with formatter.section(heading):
                 formatter.write_dl([record for record in records if record is not None])
-
-
-class RenamedOption(click.Option):
-    """An option that also answers to the names ``old``, which no help and no completion shows."""
-
-    def __init__(self, *arguments: Any, old: tuple[str, ...], **attributes: Any) -> None:
-        super().__init__(*arguments, **attributes)
-        self._old = old
-
-    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
-        """Add the option to the parser under all its names.
-
-        The old names are taken out again, so that help and completion don't show them.
-        """
-        names, secondary = self.opts, self.secondary_opts
-        negated = [name for name in self._old if secondary and name.startswith("--no-")]
-        self.opts = [*names, *(name for name in self._old if name not in negated)]
-        self.secondary_opts = [*secondary, *negated]
-        try:
-            super().add_to_parser(parser, ctx)
-        finally:
-            self.opts, self.secondary_opts = names, secondary

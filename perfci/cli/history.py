@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from perfci.cli.help import RenamedOption
 from perfci.cli.options import (
     allow_token_option,
     calling,
@@ -157,8 +156,6 @@ def _opened(
 @click.option(
     "--self-check/--no-self-check",
     "same",
-    cls=RenamedOption,
-    old=("--same", "--no-same"),
     default=True,
     help="Compare the tip with itself, once a day in a fifth of the time: the gate's own health.",
 )

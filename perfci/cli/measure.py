@@ -9,7 +9,6 @@ from typing import Any
 
 import click
 
-from perfci.cli.help import RenamedOption
 from perfci.cli.options import (
     FOLDER,
     allow_token_option,
@@ -58,18 +57,14 @@ from perfci.report.clean import clean_json, clean_line, clean_lines
     help="Only cases that regressed or failed in this repository's last comparison here.",
 )
 @click.option(
-    "--measure-same-code",
+    "--all",
     "everything",
-    cls=RenamedOption,
-    old=("--all",),
     is_flag=True,
     help="Measure cases that ran no changed file like any other case.",
 )
 @click.option(
     "--allow-same-commit",
     "same",
-    cls=RenamedOption,
-    old=("--same",),
     is_flag=True,
     help="Measure although both sides are one commit (an A/A); `calibrate` shows more.",
 )

@@ -57,7 +57,7 @@ def compare(
     ``base`` and ``head`` are git revisions of ``repository``. ``"."`` is its working tree. The
     other arguments are the options of ``perfci compare``: ``select`` is ``-k``, ``budget`` is in
     seconds or as ``"10m"``, ``inject`` maps a metric to a share, ``same`` is
-    ``--allow-same-commit``, ``everything`` is ``--measure-same-code`` and ``why`` is ``--why``.
+    ``--allow-same-commit``, ``everything`` is ``--all`` and ``why`` is ``--why``.
     ``progress`` is called with a line of text for each step, round and notice.
     """
     from perfci.commands.compare import MeasureOptions

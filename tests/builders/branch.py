@@ -50,7 +50,7 @@ class Branch:
 
     def nightly(self, *arguments: str, code: int = 0, **environment: str) -> str:
         """Run ``perfci nightly`` without the comparison with itself; return what it printed."""
-        same = () if "--same" in arguments else ("--no-same",)
+        same = () if "--self-check" in arguments else ("--no-self-check",)
         place = () if "--history" in arguments else ("--history", str(self.history))
         done = self.project.perfci("nightly", *place, *same, *arguments, **environment)
         assert done.without_traceback().code == code, done.text

@@ -58,7 +58,12 @@ def test_a_shallow_clone_without_the_base_says_how_to_fetch_it(
 
 def test_no_benchmarks(project: Project) -> None:
     project.commit("nothing")
-    errs(project.perfci("compare", "HEAD", "HEAD", "--same"), 2, "no benchmarks", "perfci init")
+    errs(
+        project.perfci("compare", "HEAD", "HEAD", "--allow-same-commit"),
+        2,
+        "no benchmarks",
+        "perfci init",
+    )
 
 
 def test_an_unknown_key_names_the_nearest(small: Project) -> None:
@@ -106,7 +111,9 @@ def test_a_worker_never_sees_a_secret(small: Project) -> None:
 
 
 def test_a_report_that_cannot_be_written_is_said_before_measuring(small: Project) -> None:
-    done = small.perfci("compare", "HEAD", "HEAD", "--same", "--json", "/proc/nowhere/report.json")
+    done = small.perfci(
+        "compare", "HEAD", "HEAD", "--allow-same-commit", "--json", "/proc/nowhere/report.json"
+    )
     errs(done, 4, "/proc/nowhere")
     assert "rounds" not in done.err
 

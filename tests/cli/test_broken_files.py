@@ -35,7 +35,7 @@ def test_a_file_that_head_broke_is_heads_error(
 
 def test_a_file_that_was_broken_before_fails_on_both_sides(steady: Project) -> None:
     steady.commit("broken", **{FILE: BROKEN})
-    report = steady.report("compare", "HEAD", "HEAD", "--same", "-k", "steady")
+    report = steady.report("compare", "HEAD", "HEAD", "--allow-same-commit", "-k", "steady")
     assert {failure["side"] for failure in report["failures"]} == {"base", "head"}
     assert report["verdict"]["status"] == "error"
     assert any("fails on both sides" in reason for reason in report["verdict"]["reasons"])

@@ -92,7 +92,9 @@ def test_what_this_machine_cannot_measure_is_said_and_never_zero(small: Project)
 
 def test_every_format_can_be_rendered_again_from_the_json(small: Project, tmp_path: Path) -> None:
     path = tmp_path / "kept.json"
-    small.perfci("compare", "HEAD", "HEAD", "--same", "-k", "steady", "--json", str(path))
+    small.perfci(
+        "compare", "HEAD", "HEAD", "--allow-same-commit", "-k", "steady", "--json", str(path)
+    )
     markdown = small.perfci("report", str(path), "--format", "markdown")
     assert markdown.code == 0
     assert markdown.out.startswith("<!-- perfci")

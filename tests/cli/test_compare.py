@@ -64,7 +64,7 @@ def test_the_other_way_round_is_an_improvement_and_passes(slowed: Project) -> No
 
 
 def test_the_same_commit_passes(slowed: Project) -> None:
-    report = slowed.report("compare", "HEAD", "HEAD", "--same")
+    report = slowed.report("compare", "HEAD", "HEAD", "--allow-same-commit")
     assert report["verdict"]["status"] in {"pass", "inconclusive"}
     assert not [row for row in report["results"] if row["status"] == "regressed"]
 
@@ -96,7 +96,7 @@ def test_two_pythons_can_be_compared(project: Project) -> None:
     folder = project.folder.parent / "venv"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
     project.commit("base", **{"benchmarks/bench_prefix.py": TELLS_ITS_PYTHON})
-    options = ("--same", "--base-python", str(folder / "bin/python"))
+    options = ("--allow-same-commit", "--base-python", str(folder / "bin/python"))
     report = project.report("compare", "HEAD", "HEAD", *options)
     assert report["base"]["python"] == str(folder / "bin/python")
     assert report["head"]["python"] == sys.executable
@@ -105,7 +105,9 @@ def test_two_pythons_can_be_compared(project: Project) -> None:
 
 
 def test_more_rounds_are_measured_when_asked_for(slowed: Project) -> None:
-    report = slowed.report("compare", "HEAD", "HEAD", "--same", "-k", "steady", "--rounds", "7")
+    report = slowed.report(
+        "compare", "HEAD", "HEAD", "--allow-same-commit", "-k", "steady", "--rounds", "7"
+    )
     assert rows(report, "steady")["latency_p50"]["base"]["workers"] >= 7
 
 
@@ -137,7 +139,7 @@ def test_a_killed_parent_leaves_no_worker_behind(slowed: Project, tmp_path: Path
     said = tmp_path / "pid"
     slowed.write("benchmarks/bench_slow.py", SLOW.format(path=str(said)))
     slowed.commit("slow")
-    process = slowed.start("compare", "HEAD", "HEAD", "--same", "-k", "slow")
+    process = slowed.start("compare", "HEAD", "HEAD", "--allow-same-commit", "-k", "slow")
     deadline = time.monotonic() + 60
     while not said.exists():
         assert time.monotonic() < deadline
@@ -214,7 +216,9 @@ def test_changes_that_are_on_neither_side_are_told(slowed: Project) -> None:
     try:
         assert said in slowed.perfci("compare", "main", "HEAD", *budget).err
         assert said not in slowed.perfci("compare", "main", ".", *budget).err
-        assert said not in slowed.perfci("compare", "main", "main", "--same", *budget).err
+        assert (
+            said not in slowed.perfci("compare", "main", "main", "--allow-same-commit", *budget).err
+        )
     finally:
         slowed.git("checkout", "--quiet", "--", "lib.py")
     assert said not in slowed.perfci("compare", "main", "HEAD", *budget).err

@@ -69,7 +69,7 @@ def failures_of(report: dict[str, Any], case: str) -> dict[str, dict[str, Any]]:
 def test_sides_that_fit_alone_but_not_at_once_are_both_failed_and_neither_is_blamed(
     written: Project,
 ) -> None:
-    report = written.report("compare", "HEAD", "HEAD", "--same", "--rounds", "2")
+    report = written.report("compare", "HEAD", "HEAD", "--allow-same-commit", "--rounds", "2")
     assert report["verdict"]["status"] == "error", report["verdict"]
     for case in LARGE:
         failures = failures_of(report, case)
@@ -86,7 +86,7 @@ def test_sides_that_fit_alone_but_not_at_once_are_both_failed_and_neither_is_bla
 def test_sides_that_do_not_fit_at_once_are_measured_one_at_a_time(written: Project) -> None:
     path = written.folder / "pyproject.toml"
     path.write_text(f'{path.read_text()}residency = "alternate"\n')
-    report = written.report("compare", "HEAD", "HEAD", "--same", "--rounds", "2")
+    report = written.report("compare", "HEAD", "HEAD", "--allow-same-commit", "--rounds", "2")
     assert report["failures"] == []
     for case in LARGE:
         assert rows(report, case)["latency_p50"]["base"]["workers"] == 2, case
@@ -144,7 +144,7 @@ def large():
 @pytest.mark.torch
 def test_sides_that_take_most_of_a_real_card_are_measured_one_at_a_time(project: Project) -> None:
     project.commit("base", **{"benchmarks/bench_large.py": ON_A_CARD})
-    options = ("compare", "HEAD", "HEAD", "--same", "--rounds", "2")
+    options = ("compare", "HEAD", "HEAD", "--allow-same-commit", "--rounds", "2")
     kinds = {failure["kind"] for failure in project.report(*options)["failures"]}
     assert kinds == {"no_room_for_both"}
     path = project.folder / "pyproject.toml"

@@ -182,7 +182,7 @@ def test_no_verdict_depends_on_what_fails_under_an_instrument(tmp_path: Path) ->
     (why,) = report["why"]
     assert why["untold"]["operators"].endswith("(SIGABRT): crashed with SIGABRT")
     assert project.report("compare", "HEAD~1", "HEAD", "--no-why", code=1)["why"] == []
-    assert project.report("compare", "HEAD", "HEAD", "--same", "--why")["why"] == []
+    assert project.report("compare", "HEAD", "HEAD", "--allow-same-commit", "--why")["why"] == []
 
 
 @pytest.mark.parametrize(("metric", "rounds"), [("compile_time", [0]), ("latency_p50", [10**6])])

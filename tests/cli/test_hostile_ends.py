@@ -57,7 +57,7 @@ def interrupted(project: Project, number: int, *arguments: str) -> tuple[int, st
 def test_an_interrupted_compare_leaves_a_report_and_is_no_pass(ready: Project, number: int) -> None:
     path = ready.folder.parent / "r.json"
     code, said = interrupted(
-        ready, number, "compare", "HEAD", "HEAD", "--same", "--json", str(path)
+        ready, number, "compare", "HEAD", "HEAD", "--allow-same-commit", "--json", str(path)
     )
     assert code == 3, said
     report = json.loads(path.read_text())
@@ -76,7 +76,7 @@ def test_an_interrupted_baseline_is_not_stored(ready: Project) -> None:
 def comparing(project: Project) -> tuple[list[str], Path]:
     """Return a command that compares, and the file that it writes."""
     path = project.folder.parent / "r.json"
-    command = [sys.executable, "-m", "perfci", "compare", "HEAD", "HEAD", "--same"]
+    command = [sys.executable, "-m", "perfci", "compare", "HEAD", "HEAD", "--allow-same-commit"]
     return [*command, "--rounds", "2", "--json", str(path)], path
 
 
@@ -99,7 +99,7 @@ def test_a_benchmark_that_deletes_its_tree_fails_and_the_report_is_there(ready: 
     )
     ready.commit("deletes")
     # in the second round at the latest, the other case finds no tree
-    report = ready.report("compare", "HEAD", "HEAD", "--same", "--rounds", "2", code=3)
+    report = ready.report("compare", "HEAD", "HEAD", "--allow-same-commit", "--rounds", "2", code=3)
     kinds = {(one["case"], one["kind"]) for one in report["failures"]}
     assert ("deletes", "deleted_tree") in kinds
     assert any("deleted the tree" in note for note in report["notes"])
@@ -109,6 +109,6 @@ def test_a_failing_build_is_no_verdict(ready: Project) -> None:
     with (ready.folder / "pyproject.toml").open("a") as file:
         file.write('build = ["false"]\n')
     ready.commit("does not build")
-    done = ready.perfci("compare", "HEAD", "HEAD", "--same").without_traceback()
+    done = ready.perfci("compare", "HEAD", "HEAD", "--allow-same-commit").without_traceback()
     assert done.code == 3
     assert os.fspath("build command `false`") in done.err

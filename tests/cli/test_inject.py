@@ -30,7 +30,7 @@ def test_an_injected_slow_down_is_found_and_told_in_every_format(project: Projec
         "compare",
         "HEAD",
         "HEAD",
-        "--same",
+        "--allow-same-commit",
         "--inject",
         "latency=200%",
         "--markdown",
@@ -74,6 +74,8 @@ def test_memory_and_cold_start_can_be_injected(project: Project) -> None:
     ],
 )
 def test_what_cannot_be_injected_is_told(project: Project, text: str, said: str) -> None:
-    done = with_benchmark(project).perfci("compare", "HEAD", "HEAD", "--same", "--inject", text)
+    done = with_benchmark(project).perfci(
+        "compare", "HEAD", "HEAD", "--allow-same-commit", "--inject", text
+    )
     assert done.code == 2
     assert said in done.text

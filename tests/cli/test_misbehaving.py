@@ -94,7 +94,7 @@ class Misbehaving:
             file.write('memory_limit = "1GiB"\n')
             file.write(NOISE_PASSES)
         self.project.commit("all of them")
-        options = ("--same", *TWO, "--budget", "280s", "--log-dir", str(self.logs))
+        options = ("--allow-same-commit", *TWO, "--budget", "280s", "--log-dir", str(self.logs))
         # as base does: no head is to blame, and there is no pass
         self.report = self.project.report("compare", "HEAD", "HEAD", *options, code=3)
 
@@ -185,7 +185,7 @@ def test_slower_than_the_whole_budget_is_not_measured_and_says_so(project: Proje
     project.executor = Simulated()  # its clock makes no one wait
     with_file(project, "too_slow")
     report = project.report(
-        "compare", "HEAD", "HEAD", "--same", "-k", "slow", "--budget", "4s", code=3
+        "compare", "HEAD", "HEAD", "--allow-same-commit", "-k", "slow", "--budget", "4s", code=3
     )
     row = rows(report, "slow")["latency_p50"]
     assert row["status"] == "not_measured"

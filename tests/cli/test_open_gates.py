@@ -24,7 +24,9 @@ def test_metrics_that_all_inform_only_make_no_pass(project: Project) -> None:
         for name in ("latency_p50", "cold_start", "peak_host_memory", "host_memory_over_setup"):
             file.write(f'[tool.perfci.metrics.{name}]\ngate = "info"\n')
     project.commit("base")
-    report = project.report("compare", "HEAD", "--same", "-k", "steady", "--rounds", "2")
+    report = project.report(
+        "compare", "HEAD", "--allow-same-commit", "-k", "steady", "--rounds", "2"
+    )
     assert report["verdict"]["status"] == "inconclusive"
     assert report["verdict"]["reasons"][0].startswith("nothing gates")
     assert "-k 'steady' left out 1 of 2 cases." in report["notes"]

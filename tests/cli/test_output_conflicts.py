@@ -98,7 +98,13 @@ def test_a_dash_is_standard_output_and_a_pipe_or_a_link_stays_what_it_is(
 
 @pytest.mark.parametrize(
     "command",
-    [("run",), ("compare", "HEAD", "HEAD", "--same"), ("check",), ("calibrate",), ("trend",)],
+    [
+        ("run",),
+        ("compare", "HEAD", "HEAD", "--allow-same-commit"),
+        ("check",),
+        ("calibrate",),
+        ("trend",),
+    ],
     ids=lambda command: command[0],
 )
 def test_two_outputs_in_one_file_are_refused_before_anything_is_measured(

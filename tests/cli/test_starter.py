@@ -85,7 +85,7 @@ class Compared:
         for name in FILES:
             written(self.project, name)
         self.project.commit("benchmarks")
-        options = ("--same", "--rounds", "2", "--budget", "280s")
+        options = ("--allow-same-commit", "--rounds", "2", "--budget", "280s")
         self.report = self.project.report("compare", "HEAD", "HEAD", *options)
 
     def row(self, case: str, metric: str = "latency_p50") -> dict[str, Any]:
@@ -241,7 +241,7 @@ def test_rounds_beyond_the_least_start_both_sides_at_once_and_tell_no_cold_start
     source = WAVERS.format(path=str(cores))
     source = source.replace("import perfci\n", "import perfci\nos.environ['SET'] = '1'\n", 1)
     project.commit("benchmarks", **{"benchmarks/bench_one.py": source})
-    report = project.report("compare", "HEAD", "HEAD", "--same")
+    report = project.report("compare", "HEAD", "HEAD", "--allow-same-commit")
     found = rows(report, "wavers")
     rounds = found["latency_p50"]["base"]["workers"]
     assert rounds > 5

@@ -9,7 +9,7 @@ from tests.builders.project import Project
 
 COMMANDS = {
     "run": ("run", "HEAD"),
-    "compare": ("compare", "HEAD", "HEAD", "--same"),
+    "compare": ("compare", "HEAD", "HEAD", "--allow-same-commit"),
     "check": ("check", "HEAD"),
     "calibrate": ("calibrate", "HEAD"),
     "baseline update": ("baseline", "update", "HEAD"),

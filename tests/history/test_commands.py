@@ -75,7 +75,15 @@ def test_run_and_compare_record_what_they_measured(project: Project, tmp_path: P
     [
         (("run", "--record"), "dirty-record", 2),
         (
-            ("compare", "HEAD", "HEAD", "--same", "--record", "--inject", "latency=5%"),
+            (
+                "compare",
+                "HEAD",
+                "HEAD",
+                "--allow-same-commit",
+                "--record",
+                "--inject",
+                "latency=5%",
+            ),
             "injected-record",
             2,
         ),

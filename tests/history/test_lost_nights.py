@@ -31,7 +31,7 @@ def test_a_commit_that_was_measured_while_the_server_was_away_is_imported_later(
     old = project.commit("Waits")
     tip = branch.commit(1000)
     place = own_server.database("night")
-    asked = ("nightly", "--commits", "main", "--no-same", "--history", place)
+    asked = ("nightly", "--commits", "main", "--no-self-check", "--history", place)
     night = subprocess.Popen(
         [sys.executable, "-c", IMPATIENT, *asked],
         cwd=project.folder,

@@ -163,7 +163,7 @@ def test_an_extension_that_only_the_checkout_has_is_an_error_with_the_build(
         "compare",
         "main",
         "feature",
-        "--same",
+        "--allow-same-commit",
         "--base-python",
         python,
         "--head-python",

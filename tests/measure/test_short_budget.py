@@ -17,7 +17,7 @@ from perfci.verdict.policy import Policy
 from tests.builders.project import QUICK, Project
 from tests.builders.simulated import Simulated
 
-SAME = ("compare", "HEAD", "HEAD", "--same", "--rounds", "5")
+SAME = ("compare", "HEAD", "HEAD", "--allow-same-commit", "--rounds", "5")
 SLOWER = QUICK.replace("warmup = 0.01", "warmup = 0.05").replace("time = 0.01", "time = 0.02")
 """Rounds so long that the budgets below are too short for all cases."""
 MANY = """\

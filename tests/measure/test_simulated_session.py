@@ -31,7 +31,7 @@ def hits():
     value = float(os.environ["HITS"])
     return int, perfci.metric("hits", lambda: value, gate="fail")
 """
-SAME = ("compare", "HEAD", "HEAD", "--same")
+SAME = ("compare", "HEAD", "HEAD", "--allow-same-commit")
 
 
 def undecided(work: WorkOrder, number: int) -> float:
@@ -456,10 +456,10 @@ def test_what_base_repaired_meanwhile_is_told_from_what_head_did(project: Projec
     project.git("switch", "--quiet", "main")
     project.counting(10_000)
     project.commit("repaired")
-    command = ("compare", "main", "feature", "-k", "counting", "--measure-same-code")
+    command = ("compare", "main", "feature", "-k", "counting", "--all")
     report = project.report(*command, code=1)
     (note,) = [text for text in report["notes"] if "lacks" in text]
     assert note.startswith("main has 1 commit that feature lacks. ")
     assert f"`perfci compare {parted[:12]} feature`" in note
-    alone = project.report("compare", parted, "feature", "-k", "counting", "--measure-same-code")
+    alone = project.report("compare", parted, "feature", "-k", "counting", "--all")
     assert not [text for text in alone["notes"] if "lacks" in text]

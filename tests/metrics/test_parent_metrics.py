@@ -62,7 +62,9 @@ def test_a_metric_of_the_parent_is_one_module(tmp_path: Path, one_metric_more: N
     project.commit("base")
     files = {name: tmp_path / f"report.{name}" for name in ("markdown", "html")}
     options = [word for name, path in files.items() for word in (f"--{name}", str(path))]
-    done = project.perfci("compare", "HEAD", "HEAD", "--same", "-k", "steady", *options)
+    done = project.perfci(
+        "compare", "HEAD", "HEAD", "--allow-same-commit", "-k", "steady", *options
+    )
     assert done.code == 1, done.text
     comment, page = (path.read_text() for path in files.values())
     assert re.search(r"\| time of blocks 10(\.0)?.→.15(\.0)?.ms", comment), comment

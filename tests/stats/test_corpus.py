@@ -30,7 +30,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> KeptSession:
     project.commit("slower")
     settings = (project.folder / "pyproject.toml").read_text()
     project.write("pyproject.toml", settings.replace("max_rounds = 9", "max_rounds = 20"))
-    project.report("compare", base, "--measure-same-code", "--keep-bursts", "kept", code=1)
+    project.report("compare", base, "--all", "--keep-bursts", "kept", code=1)
     (path,) = (project.folder / "kept").iterdir()
     return read_kept(path)
 
@@ -59,7 +59,9 @@ def test_each_kept_round_measures_how_long_its_imports_take(
     project = Project(tmp_path / "project", Simulated(spread=0.003))
     project.counting(1000)
     project.commit("base")
-    project.report("compare", "HEAD", "HEAD", "--same", "-k", "steady", "--keep-bursts", "kept")
+    project.report(
+        "compare", "HEAD", "HEAD", "--allow-same-commit", "-k", "steady", "--keep-bursts", "kept"
+    )
     (path,) = (project.folder / "kept").iterdir()
     rounds = read_kept(path).rounds
     assert len(rounds) == 9

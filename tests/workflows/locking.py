@@ -1,6 +1,6 @@
 """Writes the requirements of the job that comments, with their hashes: ``make lock``.
 
-uv is asked what perfci's extra ``github`` and its build backend come to under constraints.txt, for
+uv is asked what perfci and its build backend come to under constraints.txt, for
 each Python from 3.11 and each platform. It writes the hash of every file of a version; the job
 that installs them takes wheels alone.
 """
@@ -20,7 +20,7 @@ from tests.workflows.examples import ROOT
 LOCK = ROOT / "templates" / "workflows" / REQUIREMENTS
 
 HEAD = """\
-# What the job that comments on pull requests installs besides perfci: all that `perfci[github]`
+# What the job that comments on pull requests installs besides perfci: all that perfci
 # needs, and what perfci is built with. For Python 3.11 and newer, every file by its hash.
 # perfci's `make lock` writes this file, and `perfci init --github` a copy of it.
 """
@@ -44,8 +44,7 @@ def needed() -> tuple[str, ...]:
     with (ROOT / "pyproject.toml").open("rb") as file:
         content = tomllib.load(file)
     project = content["project"]
-    extra = project["optional-dependencies"]["github"]
-    return (*project["dependencies"], *extra, *content["build-system"]["requires"])
+    return (*project["dependencies"], *content["build-system"]["requires"])
 
 
 def parse(text: str) -> tuple[Locked, ...]:

@@ -21,7 +21,7 @@ def measure(runner: Runner, setting: str, condition: str) -> list[Finding]:
     command = ["-m", "perfci", "compare", "base", condition, "--quiet", "--json", str(report)]
     command += [
         "--allow-same-commit",
-        "--measure-same-code",
+        "--all",
     ]  # one condition is base itself, and measured all the same
     threshold = SETTINGS[setting]
     if threshold is not None:

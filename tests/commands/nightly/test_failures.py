@@ -66,7 +66,7 @@ def test_a_tip_without_time_to_be_compared_with_itself_leaves_the_gaps_their_tim
     tip = project.commit("Hangs once it is armed")
     branch.nightly("--last", "1")
     armed.write_text("")
-    said = branch.nightly("--commits", "main", "--same", "--budget", "90s")
+    said = branch.nightly("--commits", "main", "--self-check", "--budget", "90s")
     assert armed.read_text() == "hang"
     assert "the tip was not compared with itself" in said
     assert measured(branch.runs()) == {(sha, "counting"): 1 for sha in (old, tip)}
@@ -80,7 +80,7 @@ def test_what_a_failing_history_does_not_take_is_kept_in_a_file(project: Project
     project.write("lib.py", WAITS.format(begun=str(begun), go=str(go)))
     old = project.commit("Waits")
     tip = branch.commit(1000)
-    night = ("nightly", "--commits", "main", "--no-same", "--history", str(branch.history))
+    night = ("nightly", "--commits", "main", "--no-self-check", "--history", str(branch.history))
     process = project.start(*night)
     wait_for(begun, process)
     branch.history.write_bytes(b"x" * branch.history.stat().st_size)

@@ -69,7 +69,14 @@ def test_what_ends_a_night_costs_the_commit_in_the_works_alone(
     branch.project.write("lib.py", WAITS.format(begun=str(begun), go=str(go)))
     second = branch.project.commit("Waits")
     commits = [second, branch.commit(3000)]
-    night = ("nightly", "--commits", "main~2..main", "--no-same", "--history", str(branch.history))
+    night = (
+        "nightly",
+        "--commits",
+        "main~2..main",
+        "--no-self-check",
+        "--history",
+        str(branch.history),
+    )
     process = branch.project.start(*night)
     wait_for(begun, process)
     process.send_signal(number)
@@ -89,7 +96,7 @@ def test_a_night_that_is_interrupted_says_so_of_the_tip(branch: Branch) -> None:
     begun = branch.project.folder.parent / "begun"
     branch.project.write("lib.py", WAITS_IN_A_CALL.format(begun=str(begun)))
     tip = branch.project.commit("Waits")
-    process = branch.project.start("nightly", "--no-same", "--history", str(branch.history))
+    process = branch.project.start("nightly", "--no-self-check", "--history", str(branch.history))
     wait_for(begun, process)
     process.send_signal(signal.SIGINT)
     shown, _ = process.communicate(timeout=60)

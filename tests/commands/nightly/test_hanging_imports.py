@@ -87,7 +87,7 @@ def test_a_night_that_is_interrupted_at_once_says_nothing_of_an_environment(
     branch: Branch,
 ) -> None:
     commit_that_hangs(branch)
-    process = branch.project.start("nightly", "--no-same", "--history", str(branch.history))
+    process = branch.project.start("nightly", "--no-self-check", "--history", str(branch.history))
     assert process.stderr is not None
     while "looking for benchmarks" not in (line := process.stderr.readline()):
         assert line

@@ -59,7 +59,7 @@ class Nights:
         )
 
     def night(self, *more: str) -> Any:
-        asked = ("nightly", "--no-same", "--history", self.place, *more)
+        asked = ("nightly", "--no-self-check", "--history", self.place, *more)
         return self.project.perfci(*asked).without_traceback()
 
 

@@ -23,17 +23,17 @@ def test_the_tip_is_measured_and_compared_with_itself_once_a_day(branch: Branch)
     branch.commit(1000)
     tip = branch.commit(2000)
     away_from_midnight(60)
-    said = branch.nightly("--same")
+    said = branch.nightly("--self-check")
     assert measured(branch.runs()) == {(tip, "counting"): 1}
     (outcome,) = branch.outcomes()
     assert (outcome.command, outcome.base_sha, outcome.head_sha) == ("nightly", tip, tip)
     assert outcome.same
     assert outcome.comparisons > 0
     assert "the tip against itself:" in said
-    assert "nothing to record" in branch.nightly("--same")
+    assert "nothing to record" in branch.nightly("--self-check")
     assert len(branch.runs()) == len(branch.outcomes()) == 1
     _move_to_yesterday(branch)
-    branch.nightly("--same")
+    branch.nightly("--self-check")
     assert measured(branch.runs()) == {(tip, "counting"): 2}
     assert len(branch.outcomes()) == 2
 
@@ -47,7 +47,7 @@ def test_a_night_that_passes_midnight_is_of_the_day_on_which_it_began(
         moments = chain([f"2026-03-0{day}T23:59:59+00:00"], repeat(later))
         for module in ("compare", "nightly"):
             monkeypatch.setattr(f"perfci.commands.{module}.now", partial(next, moments))
-        branch.nightly("--same")
+        branch.nightly("--self-check")
     assert measured(branch.runs()) == {(tip, "counting"): 2}
     assert [run.measured_at[:10] for run in branch.runs()] == ["2026-03-01", "2026-03-02"]
     assert [one.created_at[:10] for one in branch.outcomes()] == ["2026-03-01", "2026-03-02"]
@@ -63,7 +63,7 @@ def test_of_each_day_the_last_commit_is_measured(
     branch.nightly("--last", "20", "--nights")
     assert measured(branch.runs()) == {(sha, "counting"): 1 for sha in shas[1:]}
     assert {run.committed_at[:10] for run in branch.runs()} == {"2026-03-01", "2026-03-02"}
-    assert branch.outcomes() == ()  # --no-same
+    assert branch.outcomes() == ()  # --no-self-check
     branch.nightly("--last", "20")
     assert measured(branch.runs()) == {(sha, "counting"): 1 for sha in shas}
 
@@ -75,7 +75,7 @@ def test_a_fifth_of_the_budget_that_is_too_short_for_two_sides_is_said(branch: B
         "    time.sleep(1.2)\n    return lambda: None\n",
     )
     tip = branch.commit(1000)
-    said = branch.nightly("--same", "-k", "slow", "--budget", "20s")
+    said = branch.nightly("--self-check", "-k", "slow", "--budget", "20s")
     assert "the tip was not compared with itself" in said
     assert measured(branch.runs()) == {(tip, "slow"): 1}
     assert branch.outcomes() == ()
