@@ -1,6 +1,6 @@
 """Reading of report files, which are untrusted: strictly decoded, within limits.
 
-Whether the numbers of a report are true can't be told from it. What they mean is decided again by
+A report can't show whether its numbers are true. What they mean is decided again by
 ``verdict.acceptance.enforced``.
 """
 
