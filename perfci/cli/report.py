@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from perfci.report.exporters import Format
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
-_BY_SUFFIX = {".csv": "csv", ".html": "html", ".json": "json", ".md": "markdown", ".xml": "junit"}
+_BY_SUFFIX = {".html": "html", ".json": "json", ".md": "markdown", ".xml": "junit"}
 """The format that ``report`` writes without ``--format``, by the suffix of its file."""
 
 

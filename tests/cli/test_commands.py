@@ -105,7 +105,6 @@ def test_every_format_can_be_rendered_again_from_the_json(small: Project, tmp_pa
     assert page.read_text().startswith("<!DOCTYPE html>")  # by the file's suffix
     small.perfci("report", str(path), "-o", str(text))
     assert "perfci: pass" in text.read_text()
-    assert small.perfci("report", str(path), "--format", "csv").out.count("latency_p50") == 1
     assert "steady" in small.perfci("report", str(path)).out
 
 

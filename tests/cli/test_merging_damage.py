@@ -35,7 +35,7 @@ def merged(project: Project, *reports: Report, damage: Damage | None = None) -> 
         path = project.folder.parent / f"part-{number}.json"
         path.write_text(json.dumps(plain), encoding="utf-8")
         files.append(str(path))
-    return project.perfci("merge", *files, "--json", "m.json", "--csv", "out/m.csv")
+    return project.perfci("merge", *files, "--json", "m.json", "--junit", "out/m.xml")
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def bad():
 def skipped():
     return int
 """
-REPORTS = ("terminal", "markdown", "json", "junit", "csv")
+REPORTS = ("terminal", "markdown", "json", "junit")
 COMMANDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "compare": (
         ("compare", "HEAD~1", "HEAD", "--rounds", "2", "-v", "--record", "--history", "new.db"),

@@ -1,16 +1,13 @@
-"""JUnit XML, CSV and the pandas frame."""
+"""JUnit XML and the pandas frame."""
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable
 from dataclasses import replace
 from xml.etree import ElementTree as ET
 
 import pytest
 
-from perfci.report.exporters.csv import render as render_csv
 from perfci.report.exporters.junit import render as render_junit
 from perfci.report.templates import template_folder
 from perfci.verdict.decision import decide
@@ -29,10 +26,6 @@ from tests.report.hostile import NAMES
 
 def test_junit_is_as_it_was(golden: Callable[[str, str], None]) -> None:
     golden("junit.xml", render_junit(rich_report()))
-
-
-def test_csv_is_as_it_was(golden: Callable[[str, str], None]) -> None:
-    golden("results.csv", render_csv(rich_report()))
 
 
 @pytest.mark.parametrize("name", [*NAMES, "\ufffe", "]]>", "a\x0bb"], ids=ascii)
@@ -64,12 +57,6 @@ def test_the_frame_has_a_row_for_each_comparison() -> None:
     regressed = frame[frame["status"] == "regressed"]
     assert set(regressed["metric"]) >= {"latency_p50", "graph_breaks"}
     assert frame["base_center"].iloc[0] == report.results[0].base.center
-
-
-def test_a_spreadsheet_computes_nothing_from_a_name() -> None:
-    rows = list(csv.DictReader(io.StringIO(render_csv(hostile_report("=cmd|' /C calc'!A0")))))
-    assert rows[0]["case"].startswith("'=")
-    assert rows[0]["ratio"] == "1.2"
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -242,7 +242,7 @@ def test_a_refused_report_gives_exit_code_4_and_not_a_byte_of_it(project: Projec
     project.write("large.json", "")
     os.truncate(project.folder / "large.json", MOST_BYTES + 1)
     for name, said in (("twice.json", "twice"), ("large.json", "16 MiB")):
-        for form in ("terminal", "markdown", "junit", "csv"):
+        for form in ("terminal", "markdown", "junit"):
             done = project.perfci("report", name, "--format", form).without_traceback()
             assert (done.code, done.out) == (EXIT_OUTSIDE, "")
             assert name in done.err

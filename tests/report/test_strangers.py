@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import importlib.util
-import io
 import re
 import unicodedata
 from collections import Counter
@@ -19,7 +17,6 @@ from hypothesis import strategies as st
 from perfci.metrics import METRICS
 from perfci.model.report import Report
 from perfci.model.run import Environment
-from perfci.report.exporters.csv import render as render_csv
 from perfci.report.exporters.json import render as render_json
 from perfci.report.exporters.junit import render as render_junit
 from perfci.report.exporters.markdown import MARKER, render_comment
@@ -48,7 +45,6 @@ COUNTED = (
 )  # fmt: skip
 """No "code": text between backticks is code, whoever wrote it. No element is within it."""
 SHA = "c" * 40
-FORMULA = tuple("=+-@\t\r＝＋－＠")
 needs_cmark = pytest.mark.skipif(
     importlib.util.find_spec("cmarkgfm") is None, reason="cmarkgfm is not installed"
 )
@@ -112,27 +108,6 @@ def test_junit_stays_well_formed_and_shows_no_control_character(name: str) -> No
     assert [one.tag for one in suite.iter()] == [one.tag for one in calm.iter()]
     said = "".join(text for one in suite.iter() for text in (*one.attrib.values(), one.text or ""))
     assert not [one for one in said if unicodedata.category(one) == "Cc" and one != "\n"]
-
-
-@given(STRANGERS)
-@examples
-def test_a_spreadsheet_gets_text_as_text_and_numbers_as_numbers(name: str) -> None:
-    rows = list(csv.reader(io.StringIO(render_csv(hostile_report(name)))))
-    header, *cells = rows
-    assert {len(row) for row in rows} == {len(header)}
-    assert len(cells) == len(hostile_report(name).results)
-    for row in cells:
-        for cell in row:
-            if cell.startswith(FORMULA):
-                float(cell)  # perfci's own: of a stranger's text it is none
-    for column in ("case", "metric", "unit", "warnings"):
-        assert not [row for row in cells if row[header.index(column)].startswith(FORMULA)]
-
-
-@pytest.mark.parametrize("text", ["-1", "+1", "=1", "@SUM(1)", "＝1", " =1", "\t=1", "\x00=1"])
-def test_a_name_that_looks_like_a_formula_gets_an_apostrophe(text: str) -> None:
-    rows = list(csv.DictReader(io.StringIO(render_csv(hostile_report(text)))))
-    assert rows[0]["case"][:2] in {"'-", "'+", "'=", "'@", "'＝"}
 
 
 @given(st.text(max_size=40))

@@ -1,4 +1,4 @@
-"""Formats of dashboards: held to what each tool publishes of its input."""
+"""The format of PyTorch's HUD: held to the table that it publishes."""
 
 from __future__ import annotations
 
@@ -10,48 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
-import pytest
 
 from perfci.report.exporters import named
 from tests.report.examples import EAGER, TUNED, hostile_report, rich_report, row
 from tests.report.hostile import NAMES
 
 TABLE = Path(__file__).parent.parent / "data" / "oss_ci_benchmark_v3.sql"
-BMF: dict[str, Any] = {
-    "type": "object",
-    "patternProperties": {
-        ".+": {
-            "type": "object",
-            "patternProperties": {
-                ".+": {
-                    "type": "object",
-                    "properties": {
-                        name: {"type": "number"} for name in ("value", "lower_value", "upper_value")
-                    },
-                    "required": ["value"],
-                }
-            },
-        }
-    },
-}
-"""https://bencher.dev/bmf.json, its three properties written as a comprehension."""
-ENTRIES: dict[str, Any] = {
-    "type": "array",
-    "items": {
-        "type": "object",
-        "properties": {
-            "value": {"type": "number"},
-            **{name: {"type": "string"} for name in ("name", "range", "unit", "extra")},
-        },
-        "required": ["name", "value", "unit"],
-        "additionalProperties": False,
-    },
-}
-"""``BenchmarkResult`` of github-action-benchmark's src/extract.ts, without its coercions."""
 
 
-def written(name: str, report: Any) -> Any:
-    return json.loads(named(name).text(report))
+def written(report: Any) -> Any:
+    return json.loads(named("hud").text(report))
 
 
 def columns(sql: str) -> dict[str, Any]:
@@ -106,18 +74,16 @@ RECORDS: dict[str, Any] = {
         "additionalProperties": False,
     },
 }
-PUBLISHED = {"hud": RECORDS, "bencher": BMF, "github-action-benchmark": ENTRIES}
 
 
-@pytest.mark.parametrize("name", PUBLISHED)
-def test_each_dashboard_gets_the_form_that_it_publishes(name: str) -> None:
+def test_hud_gets_the_form_that_it_publishes() -> None:
     for report in (rich_report(), *map(hostile_report, NAMES)):
-        jsonschema.validate(written(name, report), PUBLISHED[name])
-    assert written(name, rich_report())
+        jsonschema.validate(written(report), RECORDS)
+    assert written(rich_report())
 
 
 def test_hud_gets_microseconds_because_it_cuts_values_to_two_decimals() -> None:
-    records = written("hud", rich_report())
+    records = written(rich_report())
     assert records[0] == {
         "benchmark": {
             "name": "perfci",
@@ -147,34 +113,14 @@ def test_hud_gets_each_workers_value_and_the_device_that_measured() -> None:
         facts={"cuda": "13.0", "device_name": "NVIDIA H100", "cpu": "AMD EPYC 9654"},
     )
     first = replace(report.results[0], head=head)
-    (record,) = written("hud", replace(report, results=(first,), environment=environment))
+    (record,) = written(replace(report, results=(first,), environment=environment))
     assert record["metric"]["benchmark_values"] == [1000.0, 2000.0]
     device = record["benchmark"]["extra_info"]
     assert (device["device"], device["arch"]) == ("cuda", "NVIDIA H100")
 
 
-def test_bencher_gets_its_own_measure_of_latency_in_nanoseconds() -> None:
-    cases = written("bencher", rich_report())
-    assert cases[EAGER]["latency"] == {
-        "value": 1.312e6,
-        "lower_value": pytest.approx(1.29888e6),
-        "upper_value": pytest.approx(1.32512e6),
-    }
-    assert cases[EAGER]["throughput"]["value"] == 751.9
-
-
-def test_github_action_benchmark_gets_only_what_is_better_when_smaller() -> None:
-    entries = {
-        entry.pop("name"): entry for entry in written("github-action-benchmark", rich_report())
-    }
-    assert entries[f"{EAGER} latency_p50"] == {"unit": "µs", "value": 1312.0, "range": "± 13.1"}
-    assert entries[f"{TUNED} peak_device_memory"]["unit"] == "bytes"
-    assert not [name for name in entries if "throughput" in name]
-
-
-@pytest.mark.parametrize("name", PUBLISHED)
-def test_what_head_did_not_measure_is_left_out(name: str) -> None:
+def test_what_head_did_not_measure_is_left_out() -> None:
     gone = replace(row(EAGER, "graph_breaks", 0, 0, "regressed"), head=None)
     endless = row(TUNED, "latency_p50", 1.0, 1.0, "inconclusive")
     endless = replace(endless, head=replace(endless.head, center=math.inf))
-    assert not written(name, rich_report(results=(gone, endless)))
+    assert not written(rich_report(results=(gone, endless)))
