@@ -136,31 +136,3 @@ def test_without_a_compilation_nothing_is_claimed(watched):
     assert values == {}
     assert set(missing) == {"graph_breaks", "recompiles", "graphs"}
     assert events == []
-
-
-def test_torch_logs_in_the_environment_makes_the_counts_missing(watched):
-    values, missing, _, _, _ = watched(programs.breaks_once, TORCH_LOGS="graph_breaks")
-    assert values == {}
-    assert "TORCH_LOGS" in missing["graph_breaks"]
-
-
-@pytest.mark.compile
-def test_cuda_graphs_skipped_on_a_cpu_are_a_warning(watched):
-    values, _, _, warnings, _ = watched(programs.whole, mode="reduce-overhead")
-    assert values["graphs"] == 1
-    assert any("CUDA graphs" in warning for warning in warnings)
-
-
-def test_a_break_inside_torch_is_placed_at_the_users_line():
-    import torch
-
-    from perfci.metrics.graphs.compile_listener import break_place
-
-    inside = str(Path(torch.__file__).parent / "nn/modules/rnn.py")
-    message = (
-        f"Graph break in user code at {inside}:12\nGraph Break Reason: why\n\n"
-        f'User code traceback:\n  File "/side/model.py", line 7, in forward\n    self.rnn(x)\n'
-        f'  File "{inside}", line 12, in forward\n    pass\n'
-    )
-    place = break_place(message)
-    assert (place.file, place.line, place.leaf) == ("/side/model.py", 7, (inside, 12))

@@ -89,17 +89,6 @@ def test_the_thread_of_an_nvml_that_torch_asked_is_ended_before_the_fork(nvml: s
     assert answer(program, LD_LIBRARY_PATH=nvml, OPENBLAS_NUM_THREADS="1") == ""
 
 
-def test_an_nvml_whose_handles_a_library_holds_is_left_alone(nvml: str) -> None:
-    program = "import pynvml\npynvml.nvmlInit()\n"
-    assert answer(program + ASKED, LD_LIBRARY_PATH=nvml) == "left threads running"
-
-
-@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="BLAS starts no threads on one core")
-def test_threads_that_blas_stops_before_a_fork_are_no_obstacle() -> None:
-    program = f"{THREADS}import numpy\nassert threads() > 1\n{ASKED}assert threads() == 1\n"
-    assert answer(program, OPENBLAS_NUM_THREADS="2") == ""
-
-
 def test_a_thread_that_stays_is_one() -> None:
     program = "import threading, time\nthreading.Thread(target=time.sleep, args=[60], daemon=True)"
     assert answer(f"{program}.start()\n{ASKED}") == "left threads running"
@@ -111,12 +100,6 @@ def test_a_driver_that_is_initialised_is_one_and_one_that_is_only_loaded_is_none
     load = f"import ctypes\ncuda = ctypes.CDLL({str(driver)!r})\n"
     assert answer(f"{load}{ASKED}") == ""
     assert answer(f"{load}cuda.cuInit(0)\n{ASKED}") == "initialised CUDA"
-
-
-@pytest.mark.torch
-def test_what_torch_says_of_its_fork_is_believed() -> None:
-    program = "import torch\ntorch.cuda._is_in_bad_fork = lambda: True\n"
-    assert answer(f"{program}{ASKED}") == "initialised CUDA"
 
 
 def test_a_fork_that_hangs_is_given_up() -> None:

@@ -14,11 +14,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import perfci
-from perfci.api.serving.tokens import spread
 from perfci.collector import Reading, Work
 from perfci.errors import Unusable
 from tests.builders.token_server import Reply, TokenServer, independent_figures, token_server
@@ -27,7 +24,6 @@ FIRST, BETWEEN = "time_to_first_token", "inter_token_latency"
 WITHIN = 0.02
 SLOWER_S = 0.005
 CALM = Reply([(0.003, ["a "]), *[(0.001, ["b "])] * 7], usage="end")
-PAIRS = Reply([(0.003, ["a ", "b "]), *[(0.002, ["c ", "d "])] * 3], usage="end")
 FAILS = Reply([], status=503, chunked=False)
 
 
@@ -120,48 +116,11 @@ def test_time_planted_in_a_phase_is_that_phases_alone(
     assert longer["end_to_end"] > 0.9 * SLOWER_S
 
 
-@pytest.mark.parametrize(
-    ("usage", "count", "between_s"), [("end", 8, 0.001), ("each", 8, 0.001), ("", 4, 0.002)]
-)
-def test_two_tokens_an_event_are_two(
-    serve: Callable[..., TokenServer], usage: str, count: int, between_s: float
-) -> None:
-    server = serve(Reply(PAIRS.events, usage=usage))
-    reading = read(perfci.generate(server.url, body={}))
-    assert reading.values["tokens_per_request"] == count
-    assert reading.calls[FIRST] == pytest.approx([0.003])
-    assert reading.calls[f"{BETWEEN}_p50"] == pytest.approx([between_s])
-
-
 def test_a_stream_without_a_token_fails_the_case(serve: Callable[..., TokenServer]) -> None:
     server = serve(Reply([(0.0, [])]))
     with pytest.raises(Unusable) as failure:
         perfci.generate(server.url, body={}).call()
     assert failure.value.kind == "no_tokens"
-
-
-@given(st.lists(st.tuples(st.floats(0, 10), st.integers(0, 5)), min_size=1), st.integers(1, 60))
-def test_spread_tokens_are_as_many_as_there_are_within_the_events_times(
-    events: list[tuple[float, int]], total: int
-) -> None:
-    times = np.cumsum([gap for gap, _ in events]).tolist()
-    tokens = spread(times, [share for _, share in events], total)
-    assert len(tokens) == total
-    assert list(tokens) == sorted(tokens)
-    assert tokens[0] == times[0]
-    assert tokens[-1] <= times[-1] + 1e-9
-
-
-def test_a_connection_is_used_again_if_the_server_keeps_it(
-    serve: Callable[..., TokenServer],
-) -> None:
-    kept = serve(CALM)
-    read(perfci.generate(kept.url, body={}, requests=3), calls=2)
-    assert len(kept.ports) == 6
-    assert len(set(kept.ports)) == 1
-    closed = serve(Reply(CALM.events, chunked=False))
-    read(perfci.generate(closed.url, body={}, requests=3))
-    assert len(set(closed.ports)) == 3
 
 
 def test_a_connection_that_the_server_closed_while_idle_is_opened_again(
@@ -189,12 +148,3 @@ def test_failed_requests_are_a_share_up_to_a_limit(serve: Callable[..., TokenSer
         read(perfci.generate(server.url, **load))
     with pytest.raises(Unusable, match="answered 503"):
         read(perfci.generate(serve(FAILS, lockstep=False).url, error_rate=0.9, **load))
-
-
-@pytest.mark.parametrize("clients", [{"concurrency": 4}, {"rate": 1e4}])
-def test_failed_requests_of_clients_at_once_are_counted(
-    serve: Callable[..., TokenServer], clients: dict[str, Any]
-) -> None:
-    server = serve(CALM, FAILS, lockstep=False)
-    work = perfci.generate(server.url, body={}, requests=8, error_rate=0.5, **clients)
-    assert read(work).values["error_rate"] == 0.5

@@ -10,9 +10,7 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
 import perfci  # noqa: E402
-from perfci.api.torch_work import Shaped  # noqa: E402
 from perfci.errors import BenchmarkError  # noqa: E402
-from perfci.model.finding import Finding, finding  # noqa: E402
 from tests.builders.warm import Warm  # noqa: E402
 from tests.worker.driver import Bench  # noqa: E402
 
@@ -60,36 +58,6 @@ def test_each_shape_that_compiles_anew_has_its_guard_and_what_would_spare_it(
     assert measured["warnings"] == []
 
 
-class Anew:
-    """Stands for what torch.compile specialises whatever is asked: each shape is compiled."""
-
-    def __init__(self, *sizes: tuple[int, ...]) -> None:
-        variants = {"x".join(map(str, size)): (torch.ones(size),) for size in sizes}
-        self.shaped = Shaped(torch.relu, variants, {})
-        self.shaped._compiled = dict.fromkeys(variants, True)
-
-    def suggested(self, *, dynamic: bool) -> Finding | None:
-        return self.shaped.remarks(dynamic=dynamic).get("shape_hit_rate")
-
-
-def test_padding_is_suggested_where_dynamic_sizes_are_asked_for_already() -> None:
-    buckets = Anew((2, 3), (4, 3), (8, 3), (16, 3)).suggested(dynamic=True)
-    assert buckets == finding("spare-buckets", buckets="4x3, 16x3", compiles=2)
-
-
-@pytest.mark.parametrize(
-    "sizes",
-    [
-        ((2,), (2, 3), (2, 3, 4)),  # neither makes one rank of three
-        ((1, 3), (8, 3)),  # a size of 1 is compiled anew in any case
-        ((2, 16), (4, 8), (8, 4)),  # none holds the others
-    ],
-)
-def test_nothing_is_suggested_where_nothing_helps(sizes: tuple[tuple[int, ...], ...]) -> None:
-    dynamic = sizes[0] == (2, 16)
-    assert Anew(*sizes).suggested(dynamic=dynamic) is None
-
-
 def test_eager_shapes_have_latencies_and_nothing_that_compiles(bench: Bench) -> None:
     measured = bench.measure(SOURCE.format(mode="eager", options="None"))
     own = [name for name in measured["values"] if "x3" in name or "shape" in name]
@@ -123,9 +91,3 @@ def test_what_is_no_list_of_shapes_is_refused(shapes: Any, slug: str) -> None:
         perfci.inference(torch.relu, torch.ones(1, 3), shapes=shapes, device="cpu")
     assert caught.value.slug == slug
     assert caught.value.message.startswith(f"{__file__}:")
-
-
-def test_shapes_of_whole_numbers_need_an_input_that_can_be_drawn() -> None:
-    tokens = torch.ones(1, 3, dtype=torch.long)
-    with pytest.raises(BenchmarkError):
-        perfci.inference(torch.abs, tokens, shapes=[(2, 3), (4, 3)], device="cpu")

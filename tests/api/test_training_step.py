@@ -53,28 +53,6 @@ def test_every_mode_takes_the_same_steps():
     assert torch.allclose(*ends, atol=1e-6)
 
 
-def test_a_tuple_of_inputs_is_positional_and_the_output_can_be_the_loss():
-    class Distance(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.scale = torch.nn.Parameter(torch.ones(()))
-
-        def forward(self, one, other):
-            return (self.scale * one - other).square().mean()
-
-    work = perfci.training_step(Distance(), (torch.ones(3), torch.zeros(3)), device="cpu")
-    assert float(work.call()) == 1.0
-
-
-def test_the_users_optimizer_is_the_one_that_steps():
-    network, (x, y) = model(), batch()
-    optimizer = torch.optim.Adam(network.parameters())
-    perfci.training_step(
-        network, x, y, loss=torch.nn.functional.mse_loss, optimizer=optimizer
-    ).call()
-    assert optimizer.state
-
-
 @pytest.mark.parametrize("mode", ["eager", "aot_eager"])
 def test_accuracy_is_of_loss_and_gradients_at_the_first_step(mode):
     torch._dynamo.reset()
@@ -103,9 +81,3 @@ def test_accuracy_of_a_step_with_dropout_is_refused():
     with pytest.raises(ValueError, match="two calls with the same inputs differ"):
         work.accuracy()
     work.call()
-
-
-def test_the_models_own_error_in_backward_is_not_renamed():
-    work = perfci.training_step(model(), batch()[0], loss=lambda output, _: torch.ones(()))
-    with pytest.raises(RuntimeError, match="does not require grad"):
-        work.call()

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from perfci.baselines.store import BaselineStore, make_environment
+from perfci.baselines.store import BaselineStore
 from perfci.errors import DamagedFile, OutsideError
-from tests.baselines.runs import BREAK, FACTS, HERE, OWN, QUANTILES, run
+from tests.baselines.runs import BREAK, HERE, OWN, QUANTILES, run
 
 CASE = "encoder[batch=1,mode=eager]"
 ROOT = Path(__file__).parent.parent.parent
@@ -41,27 +41,6 @@ def test_what_is_stored_is_read_back(store: BaselineStore) -> None:
     assert {output.side for output in outputs} == {"base"}
 
 
-def test_nothing_stored_is_no_error(store: BaselineStore) -> None:
-    assert store.environments() == ()
-    assert store.load(HERE.key, CASE) is None
-    assert store.load_all(HERE.key) == ()
-    assert store.remove(HERE.key) == ()
-
-
-def test_the_same_run_gives_the_same_bytes(tmp_path: Path) -> None:
-    first, second = BaselineStore(tmp_path / "a"), BaselineStore(tmp_path / "b")
-    (one,), (other,) = first.save_run(run(CASE), "x"), second.save_run(run(CASE), "x")
-    assert one.read_bytes() == other.read_bytes()
-    assert one.name == other.name
-
-
-def test_a_quantile_list_takes_one_line(store: BaselineStore) -> None:
-    (path,) = store.save_run(run(CASE), "one")
-    text = path.read_text(encoding="utf-8")
-    assert '"quantiles": [1.0, 1.01, 1.05, 1.1, 1.2, 1.3, 1.5, 1.9, 2.5]\n' in text
-    assert len(text.splitlines()) < 80
-
-
 def test_measuring_a_commit_again_adds_a_session(store: BaselineStore) -> None:
     store.save_run(run(CASE), "one")
     (path,) = store.save_run(run(CASE, latency=1.3), "two")
@@ -70,14 +49,6 @@ def test_measuring_a_commit_again_adds_a_session(store: BaselineStore) -> None:
     assert [session.id for session in baseline.sessions] == ["one", "two"]
     assert [output.values["latency_p50"] for output in baseline.outputs()][::3] == [1.2, 1.3]
     assert path.exists()
-
-
-def test_the_same_session_twice_is_there_once(store: BaselineStore) -> None:
-    store.save_run(run(CASE), "one")
-    store.save_run(run(CASE), "one")
-    baseline = store.load(HERE.key, CASE)
-    assert baseline is not None
-    assert len(baseline.sessions) == 1
 
 
 def test_the_last_ten_sessions_are_kept(store: BaselineStore) -> None:
@@ -113,25 +84,6 @@ def test_cases_with_the_same_slug_have_files_of_their_own(store: BaselineStore) 
     assert {baseline.case for baseline in store.load_all(HERE.key)} == set(names)
 
 
-def test_removing_a_case_leaves_the_others_and_the_last_takes_the_environment(
-    store: BaselineStore,
-) -> None:
-    store.save_run(run("a", "b"), "one")
-    assert len(store.remove(HERE.key, "a")) == 1
-    assert store.remove(HERE.key, "a") == ()
-    assert [baseline.case for baseline in store.load_all(HERE.key)] == ["b"]
-    assert len(store.remove(HERE.key, "b")) == 2
-    assert store.environments() == ()
-
-
-def test_removing_an_environment_leaves_the_others(store: BaselineStore) -> None:
-    other = make_environment({**FACTS, "cpu": "another"})
-    store.save_run(run("a"), "one")
-    store.save_run(run("a", environment=other), "one")
-    store.remove(HERE.key)
-    assert store.environments() == (other.key,)
-
-
 @pytest.mark.parametrize("key", ["..", ".", "../outside", "/", ""])
 def test_a_key_that_is_a_path_reaches_nothing(store: BaselineStore, key: str) -> None:
     outside = BaselineStore(Path(str(store._folder)).parent)
@@ -140,17 +92,6 @@ def test_a_key_that_is_a_path_reaches_nothing(store: BaselineStore, key: str) ->
     assert store.load_all(key) == ()
     assert store.load(key, "a") is None
     assert store.remove(key) == ()
-
-
-def test_two_environments_are_told_apart(store: BaselineStore) -> None:
-    other = make_environment({**FACTS, "cpu": "another"})
-    store.save_run(run("a", "b"), "one")
-    store.save_run(run("a", environment=other, latency=2.4), "one")
-    assert store.differences(HERE.key, other.key) == {"cpu": ("AMD EPYC 9654", "another")}
-    rows = {row.metric: row for row in store.diff(HERE.key, other.key)}
-    assert (rows["latency_p50"].first, rows["latency_p50"].second) == (1.2, 2.4)
-    assert rows["latency_p50"].ratio == 2.0
-    assert rows["tokens"].unit == "tokens/s"
 
 
 def _changed(**fields: Any) -> Callable[[str], str]:
@@ -204,14 +145,6 @@ def test_a_damaged_baseline_does_not_cost_the_other_cases(store: BaselineStore) 
     assert store.load(HERE.key, "c") is not None
 
 
-def test_damaged_facts_are_named(store: BaselineStore) -> None:
-    store.save_run(run("a"), "one")
-    facts = store._folder / HERE.key / "environment.json"
-    facts.write_text('{"key": "elsewhere", "facts": {}}', encoding="utf-8")
-    with pytest.raises(DamagedFile, match=r"environment\.json"):
-        store.differences(HERE.key, HERE.key)
-
-
 def damaged_everywhere(store: BaselineStore, key: str) -> DamagedFile:
     """Return the error that listing, and reading for a check, both end with."""
     with pytest.raises(DamagedFile) as caught:
@@ -234,22 +167,6 @@ def test_an_environment_without_its_facts_is_damaged_and_never_no_baseline(
     assert "git" in error.advice
     assert len(store.remove(HERE.key)) == 1
     assert store.environments() == ()
-
-
-def test_a_renamed_environment_is_damaged(store: BaselineStore) -> None:
-    store.save_run(run("a"), "one")
-    (store._folder / HERE.key).rename(store._folder / "renamed")
-    error = damaged_everywhere(store, "renamed")
-    assert HERE.key in error.message
-    assert "renamed" in error.message
-
-
-def test_other_folders_beside_the_baselines_are_left_alone(store: BaselineStore) -> None:
-    store.save_run(run("a"), "one")
-    (store._folder / "notes").mkdir()
-    (store._folder / "notes" / "thoughts.json").write_text("[]", encoding="utf-8")
-    (store._folder / "README.md").write_text("ours", encoding="utf-8")
-    assert store.environments() == (HERE.key,)
 
 
 @pytest.mark.parametrize("target", ["/dev/zero", "/proc/self/environ", "elsewhere", "nowhere"])
@@ -411,20 +328,6 @@ def test_a_read_only_disk_is_said_before_anything_is_measured(small_disk: Path) 
         assert "choose another folder" in caught.value.advice
     assert store.load(HERE.key, CASE) is not None
     assert path.exists()
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_folder_of_anothers_is_said(tmp_path: Path) -> None:
-    tmp_path.chmod(0o500)
-    with pytest.raises(OutsideError, match="Permission"):
-        BaselineStore(tmp_path / "baselines").require_writable()
-    tmp_path.chmod(0o700)
-
-
-def test_a_file_where_the_folder_should_be_is_said(tmp_path: Path) -> None:
-    (tmp_path / "baselines").write_text("x", encoding="utf-8")
-    with pytest.raises(OutsideError):
-        BaselineStore(tmp_path / "baselines").save_run(run(CASE), "one")
 
 
 def test_perfcis_own_baseline_is_of_its_own_benchmarks() -> None:

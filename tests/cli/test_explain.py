@@ -139,14 +139,6 @@ def test_a_side_that_dies_only_under_an_instrument_says_so(explained: Explained)
     assert "unavailable from python: base failed under it in record (SIGABRT)" in said
 
 
-@pytest.mark.torch
-def test_traces_of_both_sides_are_written(explained: Explained) -> None:
-    base, head = sorted(explained.traces.glob("net.*"))
-    assert base.name.endswith(".base.json")
-    events = [one["name"] for one in json.loads(head.read_text())["traceEvents"]]
-    assert events.count("aten::clone") == 12 * events.count("aten::relu")
-
-
 def test_a_file_that_is_no_report_is_refused(grown: Project) -> None:
     grown.write("odd.json", "{}")
     done = grown.perfci("explain", "odd.json")

@@ -178,29 +178,6 @@ def test_the_side_that_killed_the_ancestor_is_blamed_and_not_the_other(project: 
     assert {one["kind"] for one in report["failures"]} == {"killed_parent"}
 
 
-CONVERTS = """\
-import colorsys
-import perfci
-
-@perfci.benchmark
-def converts():
-    value = perfci.metric("value", lambda: colorsys.rgb_to_hsv(0.5, 0.0, 0.0)[2], exact=True)
-    return (lambda: sum(range(300))), value
-"""
-
-
-@pytest.mark.usefixtures("single_round")
-def test_a_library_that_a_side_shadows_is_imported_by_each_side(project: Project) -> None:
-    project.write("colorsys.py", "def rgb_to_hsv(*_): return 1.0, 1.0, 1.0\n")
-    project.write("benchmarks/bench_one.py", CONVERTS)
-    base = project.commit("with its own")
-    (project.folder / "colorsys.py").unlink()
-    project.commit("with Python's")
-    report = project.report("compare", base, "HEAD")
-    found = rows(report, "converts")["value"]
-    assert (found["base"]["center"], found["head"]["center"]) == (1.0, 0.5)
-
-
 @pytest.mark.usefixtures("single_round")
 def test_fork_can_be_switched_off(project: Project) -> None:
     with (project.folder / "pyproject.toml").open("a") as file:

@@ -67,40 +67,6 @@ def test_the_first_benchmark_is_of_the_projects_own_package_and_runs(
     assert (done.code, done.out.split()[0]) == (0, "importing")
 
 
-@pytest.fixture
-def monorepo(project: Project) -> Project:
-    (project.folder / "pyproject.toml").unlink()
-    for folder, name in (("libs/a/src", "alpha"), ("libs/b", "beta")):
-        project.write(f"{folder.removesuffix('/src')}/pyproject.toml", "")
-        project.write(f"{folder}/{name}/__init__.py", "")
-    return project
-
-
-def test_of_several_packages_none_is_guessed(monorepo: Project) -> None:
-    for arguments in ((), ("--package", "gamma")):
-        done = monorepo.perfci("init", *arguments)
-        assert done.code == 2
-        assert "there are alpha (in libs/a/src), beta (in libs/b)" in done.err
-        assert "`perfci init --package alpha`" in done.err
-        assert not (monorepo.folder / "benchmarks").exists()
-
-
-@pytest.mark.parametrize("asked", ["alpha", "libs/a", "./libs/a/src/", "libs/a/src/alpha"])
-def test_the_package_that_is_asked_for_is_measured_where_it_lies(
-    monorepo: Project, asked: str
-) -> None:
-    assert monorepo.perfci("init", "--package", asked).code == 0
-    written = tomllib.loads((monorepo.folder / "pyproject.toml").read_text())["tool"]["perfci"]
-    assert written["python_path"] == ["libs/a/src"]
-    assert "import alpha\n" in (monorepo.folder / "benchmarks" / "bench_first.py").read_text()
-    assert monorepo.perfci("init").code == 0  # what is set up is asked no more
-
-
-def test_a_package_is_not_made_up(project: Project) -> None:
-    done = project.perfci("init", "--package", "alpha")
-    assert (done.code, "no package is found here" in done.err) == (2, True)
-
-
 def environment(project: Project, name: str, *, torch: bool = False) -> None:
     """Make an environment without perfci, and with a torch of no content."""
     venv.create(project.folder / name, symlinks=True)
@@ -146,47 +112,6 @@ def test_a_missing_torch_is_asked_for_and_named(project: Project) -> None:
     assert f"no torch in {python}: set `python` in pyproject.toml" in "\n".join(notices)
 
 
-def test_a_python_is_named_on_the_command_line(project: Project) -> None:
-    (project.folder / "pyproject.toml").unlink()
-    project.write("notes.txt", "")
-    for named in ("/there/bin/python", "notes.txt", "/bin/true"):
-        refused = project.perfci("init", "--python", named).without_traceback()
-        assert (refused.code, "[no-python]" in refused.err) == (2, True), refused.text
-    assert [path.name for path in project.folder.iterdir()] == [".git", "notes.txt"]
-    assert project.perfci("init", "--python", sys.executable).code == 0
-    written = tomllib.loads((project.folder / "pyproject.toml").read_text())["tool"]["perfci"]
-    assert written["python"] == sys.executable
-    again = project.perfci("init", "--python", "/other/python").without_traceback()
-    assert (again.code, 'Write it yourself: `python = "/other/python"`' in again.err) == (2, True)
-
-
-IMPORT = """\
-raise ModuleNotFoundError("No module named 'MODULE'", name="MODULE")
-"""
-
-
-def test_nothing_is_to_be_installed_into_perfcis_own_environment(project: Project) -> None:
-    project.write("benchmarks/bench_model.py", IMPORT.replace("MODULE", "torch"))
-    project.commit("first")
-    environment(project, ".venv", torch=True)
-    done = project.perfci("list").without_traceback()
-    text = " ".join(done.err.split())
-    assert "no-benchmark-imports" in text
-    assert f"perfci's own Python measured, {sys.executable}, and has no torch" in text
-    assert "ModuleNotFoundError: benchmarks/bench_model.py:1: No module named 'torch'" in text
-    python = project.folder / ".venv" / "bin" / "python"
-    assert f"`python` in [tool.perfci], or --python {python}, which has it" in text
-    assert "pip install" not in text
-
-
-def test_a_misspelt_import_is_not_to_be_installed(project: Project) -> None:
-    project.write("benchmarks/bench_model.py", IMPORT.replace("MODULE", "trocvision"))
-    project.commit("first")
-    done = project.perfci("list").without_traceback()
-    assert "has no trocvision. Did you mean `import torchvision`?" in " ".join(done.err.split())
-    assert "pip install" not in done.err
-
-
 ENCODER = """\
 import torch
 from torch import nn
@@ -229,12 +154,3 @@ def test_the_first_benchmark_measures_the_model_that_the_package_exports(tmp_pat
     assert "perfci.inference(model, torch.randn(batch, 64), items=batch)" in text
     (package / "__init__.py").write_text("")
     assert package_models(package)[0].module == "toy.encoder"  # it is made of the other
-
-
-def test_a_model_that_takes_more_than_sizes_is_left_to_fill_in(tmp_path: Path) -> None:
-    package = tmp_path / "toy"
-    package.mkdir()
-    text = "class Net(nn.Module):\n    def __init__(self, config: Config): ...\n"
-    (package / "__init__.py").write_text(text)
-    assert "Net(...).eval()" in first_benchmark(package)
-    assert "in place of the dots" in first_benchmark(package)

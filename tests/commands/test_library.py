@@ -9,14 +9,10 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 import perfci
-from perfci.baselines.store import BaselineStore
-from perfci.commands.history import json_lines, write_export
 from perfci.history.store import open_history
-from tests.baselines.runs import run
 from tests.builders.project import Project
 from tests.builders.recorded import change, recorded
 
@@ -89,25 +85,6 @@ def test_a_report_is_a_row_for_each_comparison() -> None:
     assert frame["confirmed"].dtype == "boolean"
 
 
-def test_baselines_are_a_row_for_each_case_and_metric_or_for_each_worker(tmp_path: Path) -> None:
-    store = BaselineStore(tmp_path / "baselines")
-    measured = run("a", "b")
-    store.save_run(measured, "first")
-    for folder in (tmp_path / "baselines", tmp_path / "baselines" / measured.environment.key):
-        baselines = perfci.load(folder)
-        assert isinstance(baselines, perfci.Baselines)
-        assert [one.case for one in baselines] == ["a", "b"]
-    frame = baselines.to_frame()
-    assert list(frame["metric"][frame["case"] == "a"]) == ["graph_breaks", "latency_p50", "tokens"]
-    assert frame["created_at"].dt.tz is not None
-    values = [worker.values["latency_p50"] for worker in measured.cases[0].workers]
-    assert frame["median"][1] == pytest.approx(pd.Series(values).median())
-    assert list(frame["unit"][:3]) == ["count", "s", "tokens/s"]
-    workers = baselines.to_frame(workers=True)
-    latency = workers[(workers["case"] == "a") & (workers["metric"] == "latency_p50")]
-    assert list(latency["value"]) == values
-
-
 def test_a_history_is_a_row_for_each_recorded_value(history: Path) -> None:
     found = perfci.load(history)
     assert isinstance(found, perfci.History)
@@ -125,19 +102,6 @@ def test_a_history_is_a_row_for_each_recorded_value(history: Path) -> None:
     assert one["measured_at"].is_monotonic_increasing
     assert str(frame["committed_at"].dtype).endswith("UTC]")
     assert set(found.environments) == set(frame["environment"])
-
-
-def test_an_export_is_the_same_history(history: Path, tmp_path: Path) -> None:
-    export = tmp_path / "history.jsonl"
-    with open_history(str(history)) as opened:
-        write_export(json_lines(opened), export)
-    pd.testing.assert_frame_equal(perfci.load(export).to_frame(), perfci.load(history).to_frame())
-
-
-def test_an_empty_history_is_a_frame_without_rows(tmp_path: Path) -> None:
-    with open_history(str(tmp_path / "h.sqlite")):
-        pass
-    assert len(perfci.load(tmp_path / "h.sqlite").to_frame()) == 0
 
 
 class _Site(BaseHTTPRequestHandler):

@@ -227,31 +227,6 @@ def test_a_wrong_threshold_of_a_benchmark_is_refused(line: str) -> None:
         parse_config(f"[thresholds.encoder]\n{line}\n", "perfci.toml")
 
 
-@pytest.mark.parametrize(
-    ("name", "text"), [("pyproject.toml", "[tool.perfci]\nrounds = 9\n"), ("perfci.toml", "")]
-)
-@pytest.mark.parametrize("root_has_one", [False, True])
-def test_a_nearer_configuration_is_not_passed_over(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str, root_has_one: bool
-) -> None:
-    """In a package of a monorepo: its thresholds were ignored without a word."""
-    folder = tmp_path / "packages" / "core"
-    (folder / "tests").mkdir(parents=True)
-    (folder / name).write_text(text)
-    if root_has_one:
-        (tmp_path / "pyproject.toml").write_text("[tool.perfci]\nseed = 3\n")
-    monkeypatch.chdir(folder / "tests")
-    with pytest.raises(UsageError) as told:
-        load_config(tmp_path)
-    assert told.value.slug == "nearer-configuration"
-    assert f"packages/core/{name} configures perfci" in told.value.message
-    assert told.value.message.endswith("its pyproject.toml" if root_has_one else "no configuration")
-    assert f"--config ../{name}." in told.value.advice
-    assert load_config(tmp_path, Path(f"../{name}")).settings.rounds == (9 if text else 5)
-    monkeypatch.chdir(tmp_path)
-    assert load_config(tmp_path).settings.seed == (3 if root_has_one else 0)
-
-
 @pytest.mark.parametrize("table", ["tool.perfcl", "tool.perf-ci", "tools.perfci", "perfci"])
 def test_a_misnamed_table_is_not_passed_over(table: str) -> None:
     with pytest.raises(UsageError, match=f"`{table}` is not read") as told:
@@ -266,11 +241,3 @@ def test_a_file_that_cannot_be_read_is_an_error_not_the_defaults(tmp_path: Path)
     (tmp_path / "perfci.toml").write_bytes(b"seed = \xff")
     with pytest.raises(UsageError, match="UTF-8"):
         load_config(tmp_path)
-
-
-def test_the_share_of_base_is_set_for_the_metric_that_has_one() -> None:
-    text = "[metrics.host_memory_over_setup]\nshare = 0.2\n"
-    policy = parse_config(text, "perfci.toml").policy.metrics["host_memory_over_setup"]
-    assert (policy.share, policy.threshold, policy.threshold_for(1e9)) == (0.2, 4 << 20, 2e8)
-    with pytest.raises(UsageError, match="share"):
-        parse_config("[metrics.latency_p50]\nshare = 0.2\n", "perfci.toml")

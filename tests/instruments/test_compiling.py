@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
 from perfci.instruments import words
-from perfci.instruments.compiling import _Phases, differences
+from perfci.instruments.compiling import differences
 from tests.builders.warm import Warm
 
 _RECORD = """
@@ -60,40 +58,5 @@ def test_a_case_that_compiles_nothing_says_nothing(warm: Warm) -> None:
     assert not [*differences([eager], [side(1.0)])]
 
 
-def test_a_step_counts_for_its_phase_without_those_within(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = iter(range(0, 10_000, 10))
-    monkeypatch.setattr("perfci.instruments.compiling.perf_counter_ns", lambda: next(clock))
-    phases = _Phases()
-    phases.begin("unknown")
-    phases.begin("entire_frame_compile")
-    phases.begin("bytecode_tracing")
-    phases.end("bytecode_tracing")
-    phases.begin("inductor_compile")
-    phases.begin("compile_file")
-    phases.end("never begun")
-    phases.end("inductor_compile")  # and with it the step that nothing ended
-    phases.end("entire_frame_compile")
-    phases.end("unknown")
-    assert phases.took_ns == {
-        "Dynamo": 40,
-        "Inductor": 10,
-        "the C++ and Triton compilers": 20,
-    }
-    assert phases.files == 1
-
-
 def side(inductor_s: float, **made: int) -> Any:
     return {"phases": {"Dynamo": 1.0, "Inductor": inductor_s}, "made": made}
-
-
-def test_small_times_are_no_differences() -> None:
-    assert not [*differences([side(1.0)], [side(1.15, Inductor=3)])]
-    assert [*differences([side(1.0)], [side(1.25)])]
-
-
-def test_graphs_that_no_cache_keeps_are_said() -> None:
-    (one,) = differences([side(1.0)], [side(1.0, inductor=2)])
-    assert one.exact
-    assert words(one) == (
-        "graphs that Inductor's cache can't keep, and that are compiled again at each start: 0 → 2"
-    )

@@ -103,29 +103,8 @@ def test_elementwise_operators_are_counted_and_weighed(recorded: dict[str, Recor
     assert recorded["multiplying"]["elementwise"] == 8
 
 
-def test_how_much_a_call_does_is_counted(recorded: dict[str, Recorded]) -> None:
-    assert recorded["reading"]["items"] == [["model.py", 22, 16]]
-    (one,) = hints([recorded["loading"]])
-    assert "makes its batches within the call, 3 of them" in words(one)
-
-
 CALM = {"keeps_graph": False, "backward": False, "watched": True, "device": True, "loads": 0,
         "items": [], "copies": [], "elementwise": 0, "share": 0.0}  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("times", "falls"),
-    [
-        ([3e-3] * 20 + [2e-3] * 20 + [1e-3] * 20, True),
-        ([1e-3] * 60, False),
-        ([3e-3] * 20 + [1e-3] * 40, False),  # one slow stretch is the machine's
-        ([1e-3] * 20 + [2e-3] * 20 + [3e-3] * 20, False),
-        ([3e-3, 2e-3, 1e-3], False),
-    ],
-)
-def test_calls_that_are_not_warm_yet_fall_steadily(times: list[float], falls: bool) -> None:
-    found = [one.code for one in hints([{**CALM, "times": times}])]
-    assert found == ["hint-warmup"] * falls
 
 
 def test_a_copy_between_host_and_device_is_said_with_its_line() -> None:

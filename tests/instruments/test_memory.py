@@ -87,18 +87,6 @@ def peak(device: str, **held: int) -> Recorded:
     return {"held": [], "peaks": [[device, sum(held.values()), rows]]}
 
 
-def test_what_moved_into_another_function_is_no_gain() -> None:
-    base, head = peak("cpu", whole=1 << 30), peak("cpu", whole=1 << 20, part=1 << 30)
-    assert not list(differences([base], [head]))
-
-
-def test_a_devices_memory_is_the_devices() -> None:
-    (one,) = differences([peak("cuda", f=1 << 20)], [peak("cuda", f=1 << 30)])
-    assert (one.metric, one.line) == ("peak_device_memory", 1)
-    assert "of the device's memory" in words(one)
-    assert not list(differences([peak("cpu", f=1 << 20)], [peak("cuda", f=1 << 30)]))
-
-
 # A CUDA device's own history. Its structure is that of torch's ``cuda.memory._snapshot``.
 
 MIB = 1 << 20
@@ -174,30 +162,6 @@ def test_the_stack_that_holds_more_of_a_device_is_named_with_its_line() -> None:
     )
     assert one.metric == "peak_device_memory"
     assert not list(differences(head, head))
-
-
-def test_what_a_call_frees_of_the_last_one_counts() -> None:
-    """Without it the second allocation would be the peak: what is freed makes room for it."""
-    events = [
-        event("alloc", 0, 100, FORWARD),
-        event("free_requested", 9, 500),
-        event("free_completed", 9, 500),
-        event("alloc", 1, 300, *attend(11)),
-    ]
-    assert held_at_peak(events, in_tree) == {(("m.py", "forward", 10),): 100 * MIB}
-    again = [event("free_requested", 9, 512), event("alloc", 9, 512, FORWARD)]
-    assert list(held_at_peak(again, in_tree).values()) == [512 * MIB]
-    assert held_at_peak([], in_tree) == {}
-
-
-def test_a_free_that_was_not_seen_requested_is_one() -> None:
-    events = [
-        event("alloc", 0, 100, FORWARD),
-        event("free_completed", 0, 100),
-        event("alloc", 1, 60, *attend(11)),
-        event("alloc", 2, 50, *attend(11)),
-    ]
-    assert list(held_at_peak(events, in_tree).values()) == [110 * MIB]
 
 
 class FreshProcess:

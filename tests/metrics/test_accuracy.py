@@ -1,4 +1,3 @@
-import collections
 import dataclasses
 import math
 
@@ -41,16 +40,6 @@ def test_the_coarsest_dtype_gives_the_unit():
     assert accuracy_loss(candidate, (wide(1.0), wide(1.0))) == pytest.approx(expected)
 
 
-def test_a_reference_of_zeros_gives_the_absolute_distance():
-    assert accuracy_loss(torch.zeros(2), wide(0, 0)) == 0
-    assert accuracy_loss(torch.tensor([0.0, 1.0]), wide(0, 0)) == pytest.approx(1 / EPS)
-
-
-def test_complex_outputs_are_compared_part_by_part():
-    reference = torch.tensor([3 + 4j], dtype=torch.complex128)
-    assert accuracy_loss(torch.tensor([3 + 3j]), reference) == pytest.approx(1 / 5 / EPS)
-
-
 def test_non_finite_values_may_agree():
     reference = wide(math.nan, math.inf, -math.inf, 2.0)
     assert accuracy_loss(reference.float(), reference) == 0
@@ -87,15 +76,6 @@ def test_another_structure_or_shape_is_a_mismatch():
         accuracy_loss((torch.ones(1), None), (wide(1), wide(1)))
 
 
-def test_mappings_that_torch_does_not_know_are_opened():
-    class ModelOutput(collections.OrderedDict):
-        pass
-
-    candidate = ModelOutput(logits=torch.ones(2), cache=(torch.ones(1),))
-    reference = ModelOutput(logits=wide(1, 2), cache=(wide(1),))
-    assert accuracy_loss(candidate, reference) == pytest.approx(1 / math.sqrt(6) / EPS)
-
-
 def test_an_unregistered_dataclass_is_an_error_and_no_silent_pass():
     @dataclasses.dataclass
     class Output:
@@ -111,16 +91,6 @@ def test_unknown_and_empty_outputs_are_errors():
     for nothing in (None, (), "text"):
         with pytest.raises(AccuracyUnsupported, match="no tensor"):
             accuracy_loss(nothing, nothing)
-
-
-def test_python_numbers_are_compared_too():
-    assert accuracy_loss(2.0, 1.0) == pytest.approx(1 / EPS)
-    with pytest.raises(AccuracyMismatch):
-        accuracy_loss((1, torch.ones(1)), (2, wide(1)))
-
-
-def test_sparse_outputs_are_compared_by_value():
-    assert accuracy_loss(torch.ones(2).to_sparse(), wide(1, 1).to_sparse()) == 0
 
 
 def test_an_output_with_nan_is_found_wherever_it_is():

@@ -32,19 +32,6 @@ def test_the_rank_that_others_wait_for_is_the_slow_one() -> None:
     assert reading.remarks["latency_p50"] == remark
 
 
-def test_collectives_under_way_at_once_and_over_the_end_are_waited_for_once() -> None:
-    assert steps((10.0, 11.0), (10.2, 10.4), (10.5, 11.5), (11.9, 13.0)).waited() == pytest.approx(
-        1.6
-    )
-    assert steps((9.0, 10.5)).waited() == pytest.approx(0.5)
-    assert steps().waited() == 0.0
-
-
-def test_ranks_that_are_alike_are_not_named() -> None:
-    reading = reading_of((steps((10.0, 10.5)), steps((10.0, 10.45))))
-    assert {*reading.remarks} == {"collectives", "collective_bytes", "exposed_communication"}
-
-
 def test_collectives_that_nothing_else_overlaps_are_exposed() -> None:
     hidden = replace(steps((10.0, 10.4), (11.0, 11.4)), computing=((9.0, 10.3), (10.9, 12.0)))
     lost = replace(steps((10.3, 10.7), (11.5, 11.9)), computing=((9.0, 10.3), (10.9, 11.5)))
@@ -54,21 +41,6 @@ def test_collectives_that_nothing_else_overlaps_are_exposed() -> None:
     assert words(reading.remarks["exposed_communication"]) == (
         "of 400 ms a step in collectives, 225 ms don't overlap with computing"
     )
-
-
-def test_collectives_are_counted_by_their_kind_a_step() -> None:
-    more = (*ALL_REDUCE, ("broadcast", 100.0))
-    reading = reading_of((steps(), steps(collectives=more)))
-    assert reading.values["collectives"] == 1.5
-    assert reading.values["collective_bytes"] == 4146.0
-    assert words(reading.remarks["collectives"]) == "of a step: 1 all_reduce, 0.5 broadcast"
-    assert words(reading.remarks["collective_bytes"]) == "all_reduce 4 KiB, broadcast 50.0 B"
-
-
-def test_ranks_without_collectives_have_none() -> None:
-    reading = reading_of((steps(collectives=()), steps(collectives=())))
-    assert reading.values["collectives"] == reading.values["communication_share"] == 0.0
-    assert not reading.remarks
 
 
 def test_ranks_that_outnumber_their_cores_are_warned_of() -> None:

@@ -9,21 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfci.model.case import Failure
 from perfci.report.clean import (
     clean_block,
     clean_line,
     clean_lines,
-    clean_prose,
     no_commands,
-    sentences,
 )
-from perfci.report.exporters.html import render as render_page
 from perfci.report.exporters.json import render as render_json
-from perfci.report.exporters.markdown import render as render_markdown
 from perfci.report.reading import read_report
 from perfci.report.terminal import render_terminal
-from tests.report.examples import FORMS, hostile_report, rendered, rich_report
+from tests.report.examples import FORMS, hostile_report, rendered
 
 PIECES = (
     "::error::x",
@@ -82,44 +77,3 @@ def test_in_json_it_is_the_same_text() -> None:
     text = render_json(hostile_report("##[error]x"))
     assert json.loads(text)["results"][0]["case"] == "##[error]x"
     assert read_report(text) == hostile_report("##[error]x")
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("no module named 'x'\nSet `build`.", "no module named 'x'. Set `build`."),
-        (
-            "it ended (code 1)\r\n`perfci list` shows more",
-            "it ended (code 1). `perfci list` shows more",
-        ),
-        ("said:\nSet it.", "said:\nSet it."),
-        ("it is so.\nSet it.", "it is so.\nSet it."),
-        ("a list\n  of what a user wrote", "a list\n  of what a user wrote"),
-    ],
-)
-def test_a_message_and_its_advice_are_two_sentences_on_one_line(text: str, expected: str) -> None:
-    assert sentences(text) == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("run `perfci list`, or ``a b``", "run perfci list, or a b"),
-        ("it failed\nSet `python`", "it failed. Set python"),
-        ("an odd ` stays", "an odd ` stays"),
-        ("`::error::x`", ": :error::x"),
-        ("x#`#[group]`", "x## [group]"),
-    ],
-)
-def test_prose_on_a_terminal_has_no_ticks_around_code(text: str, expected: str) -> None:
-    assert clean_prose(text) == expected
-
-
-def test_a_failures_advice_is_a_sentence_of_its_own_in_every_text() -> None:
-    failure = Failure("a", "head", "import", "ImportError", "no module named 'x'\nSet `build`.")
-    report = rich_report(failures=(failure,))
-    assert "no module named 'x'. Set build." in " ".join(
-        render_terminal(report, 100, False).split()
-    )
-    for text in (render_markdown(report), render_page(report)):
-        assert re.search("x(?:&#39;|&#x27;|')\\. Set", text), text

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from perfci.report.clean import clean_block, clean_line, code, escape, fence, prose
+from perfci.report.clean import clean_line, code, escape, fence, prose
 from perfci.report.exporters.markdown import MARKER
 from perfci.report.exporters.markdown import render as render_markdown
 from tests.report.examples import hostile_report
@@ -107,19 +107,5 @@ def test_a_log_cannot_leave_its_fence(log: str, render: Callable[[str], Rendered
     assert "<!--" not in fence(log)
 
 
-def test_a_log_keeps_its_end_and_its_indentation() -> None:
-    log = "\n".join(f"  line {number}" for number in range(100)) + "\n\n"
-    block = clean_block(log, lines=3)
-    assert block == "  line 97\n  line 98\n  line 99"
-
-
-def test_a_long_name_is_cut_with_a_mark() -> None:
-    assert clean_line("x" * 1000, 10) == "x" * 9 + "…"
-
-
 def test_colours_go_with_their_whole_sequence() -> None:
     assert clean_line("\x1b[1;31mred\x1b[0m \x1b]8;;http://x\x07link\x1b]8;;\x07") == "red link"
-
-
-def test_ordinary_names_stay_readable_in_the_source() -> None:
-    assert escape("latency_p50 +6.5 % (1.2 ms)") == "latency_p50 +6.5 % (1.2 ms)"

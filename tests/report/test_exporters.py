@@ -117,22 +117,6 @@ def test_a_broken_exporter_is_named_and_is_no_traceback(
     assert len(done.err) < 600
 
 
-def test_a_broken_exporter_ends_a_command_that_asks_for_it_at_once_and_no_other(
-    project: Project, site: Path
-) -> None:
-    (site / "someones_stopwatch.py").write_text("raise RuntimeError('no licence')")
-    refused = perfci(project, site, "run", "--stopwatch", "s")
-    assert (refused.code, refused.out) == (2, "")
-    assert "[broken-plugin]" in refused.without_traceback().err  # and not: nothing is committed
-    merge = ("merge", "report.json", "--json", "m.json")
-    done = perfci(project, site, *merge).without_traceback()
-    assert "someones" not in done.text
-    assert (project.folder / "m.json").exists()
-    text = perfci(project, site, "merge", "--help")
-    assert text.code == 0
-    assert "RuntimeError: no licence" in " ".join(text.out.split())
-
-
 def test_what_was_measured_is_not_lost_with_a_broken_exporters_file(
     project: Project, site: Path
 ) -> None:
@@ -160,26 +144,6 @@ def test_a_name_that_is_not_free_is_refused_by_name(
     assert "[broken-plugin]" in done.err
     assert f"`{name}` of someones-stopwatch" in done.err
     assert not (project.folder / "m.json").exists()
-
-
-def test_help_goes_on_beside_a_name_that_is_not_free(project: Project, site: Path) -> None:
-    (points,) = site.glob("*.dist-info/entry_points.txt")
-    points.write_text(f"[{GROUP}]\njson = someones_stopwatch\n")
-    for asked in (("--help",), ("merge", "--help"), ("init", "--help")):
-        assert project.perfci(*asked, PYTHONPATH=str(site)).without_traceback().code == 0
-    completing = {"_PERFCI_COMPLETE": "bash_complete", "COMP_WORDS": "perfci m", "COMP_CWORD": "1"}
-    assert "merge" in project.perfci(PYTHONPATH=str(site), **completing).out
-
-
-def test_two_distributions_cannot_have_one_name(project: Project, site: Path) -> None:
-    (info,) = site.glob("*.dist-info")
-    other = shutil.copytree(info, info.with_name("another-1.0.dist-info"))
-    (other / "METADATA").write_text("Metadata-Version: 2.1\nName: another\nVersion: 1.0\n")
-    asked = ("report", "report.json", "--format", "stopwatch")
-    done = project.perfci(*asked, PYTHONPATH=str(site)).without_traceback()
-    assert (done.code, done.out) == (2, "")
-    assert "someones-stopwatch" in done.err
-    assert "another" in done.err
 
 
 INTERRUPTED = """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import pytest
 
@@ -15,30 +14,6 @@ from tests.report.hostile import NAMES
 HEAD, BASE = "b" * 40, "a" * 40
 REPOSITORY = "https://github.com/acme/speech"
 LINKS = known_links(REPOSITORY, frozenset({HEAD}))
-
-
-def clean_head() -> str:
-    report = rich_report()
-    return render_comment([replace(report, head=replace(report.head, dirty=False))], links=LINKS)
-
-
-def test_a_known_commit_and_its_lines_are_links_and_another_is_not() -> None:
-    text = clean_head()
-    assert f"[<code>bbbbbbbbbbbb</code>]({REPOSITORY}/commit/{HEAD})" in text
-    assert f"[<code>encoder.py:41</code>]({REPOSITORY}/blob/{HEAD}/lib/encoder.py#L41)" in text
-    assert "<code>aaaaaaaaaaaa</code> →" in text
-    assert BASE not in re.findall(r"\]\((.*?)\)", text)
-
-
-def test_lines_of_a_working_tree_are_no_links() -> None:
-    assert "/blob/" not in render_comment([rich_report()], links=LINKS)
-
-
-@pytest.mark.parametrize(
-    "file", ["/etc/passwd", "../x.py", "a/../../x.py", "a//b", "", "a\nb", "."]
-)
-def test_a_path_that_is_not_of_the_tree_is_no_link(file: str) -> None:
-    assert "](" not in LINKS.place(HEAD, file, 3)
 
 
 @pytest.mark.parametrize("name", [*NAMES, "a)b", "a](http://evil.example)", "a?b#c", "a b"])

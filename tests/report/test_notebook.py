@@ -12,17 +12,6 @@ from tests.lacking import needed
 from tests.report.examples import rich_report
 
 
-def test_a_report_is_one_line_and_lists_its_regressions() -> None:
-    report = rich_report()
-    text = repr(report)
-    assert text.startswith("<perfci compare ")
-    assert f": {report.verdict.status}; " in text
-    assert (len(text) < 200, "\n" in text) == (True, False)
-    assert report.regressions
-    assert {row.status for row in report.regressions} == {"regressed"}
-    assert f"{len(report.regressions)} regressed" in text
-
-
 def test_a_notebook_shows_a_table_in_which_names_are_no_markup() -> None:
     report = rich_report()
     report = replace(report, results=(replace(report.regressions[0], case="<script>"),))

@@ -11,17 +11,6 @@ from tests.report.examples import rich_report
 from tests.report.rendered import with_markdown_it
 
 
-def test_a_jump_stands_out_and_noise_does_not() -> None:
-    line = sparkline([1.0, 1.01, 0.99, 1.0, 1.5])
-    assert line[-1] == "█"
-    assert set(line[:-1]) == {"▁"}
-    assert set(sparkline([1.0, 1.005, 0.995, 1.0])) <= {"▁", "▂"}
-
-
-def test_values_of_zero_are_a_flat_line() -> None:
-    assert sparkline([0.0, 0.0, 0.0]) == "▁▁▁"
-
-
 def test_a_row_that_moved_shows_its_past_and_ends_with_head() -> None:
     report = rich_report()
     moved = next(row for row in report.results if row.status == "regressed" and row.head.center)
@@ -36,10 +25,3 @@ def test_a_row_that_moved_shows_its_past_and_ends_with_head() -> None:
 
 def test_without_a_history_nothing_is_said_of_it() -> None:
     assert "until now" not in render_markdown(rich_report())
-
-
-def test_two_values_are_no_history() -> None:
-    report = rich_report()
-    moved = next(row for row in report.results if row.status == "regressed" and row.head.center)
-    past = Past(moved.case, moved.metric, (1.0, 1.0))
-    assert "until now" not in render_markdown(replace(report, past=(past,)))

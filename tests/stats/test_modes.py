@@ -17,16 +17,6 @@ def test_two_speeds_are_found_with_their_centres_and_shares() -> None:
     assert modes.share_high == 0.5
 
 
-def test_modes_nearer_than_asked_for_do_not_matter() -> None:
-    assert two_modes(FAST_AND_SLOW, least_gap=0.2) is None
-
-
-def test_one_value_apart_is_a_mode_only_where_asked_for() -> None:
-    values = (1.0, 1.001, 0.999, 1.002, 1.0, 0.998, 1.001, 1.1)
-    assert two_modes(values) is None
-    assert two_modes(values, fewest=1) is not None
-
-
 @pytest.mark.parametrize(
     "values", [(), (1.0, 1.0, 2.0, 2.0), (1.0, 1.0, 0.0, 2.0, 2.0), (1.0, 1.0, np.nan, 2.0, 2.0)]
 )

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from perfci.errors import EXIT_OUTSIDE, DamagedFile, UsageError
-from perfci.model.report import Comparison, Definition, Explanation, Report, Timing
+from perfci.model.report import Comparison, Report, Timing
 from perfci.model.run import Environment, Side
 from perfci.report.exporters.json import render as render_json
 from perfci.report.reading import read_report
@@ -55,20 +55,6 @@ def test_what_is_significant_among_few_is_judged_among_all() -> None:
     assert "slow" in whole.verdict.reasons[0]
 
 
-def test_a_fact_that_differs_under_one_key_is_named() -> None:
-    key = "linux-x86_64-cpu-1a2b3c4d"
-    kernels = ["6.1", "6.8", "6.1"]
-    whole = merged(
-        *(
-            shard(number, 3, environment=Environment(key, {"cpu": "EPYC", "note_kernel": kernel}))
-            for number, kernel in enumerate(kernels, start=1)
-        )
-    )
-    (note,) = (note for note in whole.notes if "one environment" in note)
-    assert note.endswith("but their `note_kernel` differs: 6.1 in 1, 3; 6.8 in 2.")
-    assert not any("environment" in note for note in merged(shard(1, 2), shard(2, 2)).notes)
-
-
 def test_a_clear_regression_of_one_shard_fails_the_whole() -> None:
     whole = merged(shard(1, 2, paired("slow", 1.08)), shard(2, 2, *steady("a", "b")))
     assert whole.verdict.status == "fail"
@@ -112,12 +98,6 @@ def test_one_shard_of_one_and_a_whole_report_stay_as_they_are() -> None:
         whole = merged(report)
         assert whole.results == report.results
         assert (whole.shard, whole.split) == ("", "")
-
-
-def test_the_order_of_the_files_makes_no_difference() -> None:
-    parts = [shard(number, 3, paired(f"case-{number}")) for number in (1, 2, 3)]
-    assert merged(*parts) == merged(*reversed(parts))
-    assert [row.case for row in merged(*reversed(parts)).results] == ["case-1", "case-2", "case-3"]
 
 
 def test_a_missing_shard_is_never_a_pass() -> None:
@@ -190,10 +170,6 @@ def test_what_is_no_part_of_the_same_report_is_refused(how: str) -> None:
         assert "part-2.json" in caught.value.message
 
 
-def test_the_same_two_parts_unchanged_are_taken() -> None:
-    assert merged(shard(1, 2, *ALIKE[0]), shard(2, 2, *ALIKE[1])).verdict.status == "pass"
-
-
 def test_what_a_stranger_wrote_reaches_no_terminal_as_it_is() -> None:
     strange = Side("feature", "\x1b[2J\u202e", "python")
     with pytest.raises(UsageError) as caught:
@@ -245,28 +221,6 @@ def test_a_shard_that_another_machine_measured_is_missing_and_said_to_be_there()
     assert second.missing == (Shard(1, 2),)
 
 
-def test_the_rest_of_the_reports_is_joined() -> None:
-    first = shard(
-        1, 2, paired("a"),
-        notes=("same", "first"), skipped={"s": "needs a GPU"}, durations={"a": 3.5},
-        definitions=(Definition("a", "bench.py", 3),),
-        not_measured={"energy": "no CUDA device", "cold_start": "none"},
-    )  # fmt: skip
-    second = shard(
-        2, 2, paired("b"), paired("b", metric="cold_start"),
-        notes=("same", "second"), skipped={"t": "too large"}, durations={"b": 4.5},
-        not_measured={"energy": "no CUDA device"},
-    )  # fmt: skip
-    whole = merged(first, second)
-    assert (whole.timing.wall_s, whole.timing.measured_s, whole.timing.rounds) == (20.0, 4.0, 12)
-    assert whole.created_at == second.created_at
-    assert whole.notes == ("same", "first", "second")
-    assert whole.skipped == {"s": "needs a GPU", "t": "too large"}
-    assert whole.durations == {"a": 3.5, "b": 4.5}
-    assert whole.definitions == first.definitions
-    assert whole.not_measured == {"energy": "no CUDA device"}
-
-
 def test_a_failure_that_two_shards_tell_is_there_once() -> None:
     file = replace(failure("benchmarks/bench_x.py", "head"), log_tail="at 0x7f01")
     again = replace(file, log_tail="at 0x7f02", message="boom in /tmp/other")
@@ -281,17 +235,6 @@ def test_an_interrupted_shard_makes_the_whole_interrupted() -> None:
     whole = merged(shard(1, 2, *ALIKE[0]), shard(2, 2, *ALIKE[1], interrupted=True))
     assert whole.interrupted
     assert whole.verdict.reasons == ("interrupted before everything was measured",)
-
-
-def test_only_what_still_regressed_is_explained() -> None:
-    def why(case: str) -> Explanation:
-        return Explanation(case, "latency_p50", "graph_break", "call to print()")
-
-    first = shard(1, 2, paired("slow", 1.08, p=0.004), explanations=(why("slow"),))
-    second = shard(
-        2, 2, paired("slower", 1.2), *steady("a", "b", "c", "d"), explanations=(why("slower"),)
-    )
-    assert merged(first, second).explanations == (why("slower"),)
 
 
 def checked(*rows: Comparison) -> Report:

@@ -16,7 +16,7 @@ from perfci.worker.devices import cuda, kinds, named
 from tests.builders.project import Project
 from tests.lacking import lacking
 from tests.plugins import Environment
-from tests.worker.driver import OF_A_DEVICE, Bench, samples
+from tests.worker.driver import Bench, samples
 
 pytestmark = pytest.mark.processes
 
@@ -174,15 +174,6 @@ def test_a_device_that_cannot_be_flushed_fails_the_case_that_asks_for_it(
     assert (failed["kind"], "lane:0" in failed["message"]) == ("no_flush", True)
 
 
-def test_flushing_is_an_environment_of_its_own(project: Project, environment: Environment) -> None:
-    environment.install(GROUP, "lane", FLUSHED)
-    project.write("benchmarks/bench_one.py", BENCHMARK)
-    project.write("perfci.toml", "flush_l2 = true\n")
-    project.commit("a kernel")
-    report = project.report("run", "--rounds", "2", "--python", environment.python, code=0)
-    assert report["environment"]["facts"]["flush_l2"] == "yes"
-
-
 def test_a_session_measures_on_the_device_that_its_python_has(
     project: Project, environment: Environment
 ) -> None:
@@ -338,42 +329,6 @@ def test_an_accelerator_of_torchs_is_timed_to_the_end_of_its_work(
 
 
 @pytest.mark.torch
-def test_what_an_accelerator_does_not_time_or_count_is_missing_and_not_zero(
-    torch_bench: Bench, simulated: str
-) -> None:
-    without = {"SIMULATED_UNTIMED": "1", "SIMULATED_UNCOUNTED": "1"}
-    measured = torch_bench.measure(SIMULATED, "tensor", env={"SIMULATED": simulated, **without})
-    assert min(samples(measured["samples_ns"])) >= KERNEL_NS
-    assert measured["device_samples_ns"] == []
-    assert "stopwatch stands still" in measured["missing"]["device_time_p50"]
-    for metric in ("peak_device_memory", "peak_device_memory_reserved", "memory_growth"):
-        assert metric not in measured["values"]
-        assert measured["missing"][metric] == "torch counts no memory of simulated devices"
-
-
-@pytest.mark.torch
-def test_work_beside_an_accelerator_that_nothing_uses_is_the_hosts(
-    torch_bench: Bench, simulated: str
-) -> None:
-    unused = {"SIMULATED": simulated, "SIMULATED_UNUSED": "1"}
-    measured = torch_bench.measure(SIMULATED, "host", env=unused, growth=False)
-    assert set(measured["missing"]) >= set(OF_A_DEVICE)
-    for metric in OF_A_DEVICE:
-        assert measured["missing"][metric] == "it ran on the host, on no accelerator"
-
-
-@pytest.mark.torch
-def test_an_accelerators_facts_and_a_misplaced_output(torch_bench: Bench, simulated: str) -> None:
-    path = torch_bench.write(SIMULATED)
-    facts = torch_bench.discover(env={"SIMULATED": simulated})["facts"]
-    assert (facts["device_type"], facts["device_count"]) == ("simulated", "1")
-    with torch_bench.start(torch_bench.order(path, "on_host"), SIMULATED=simulated) as worker:
-        failed = worker.wait_for("failed")
-    assert failed["kind"] == "wrong_device"
-    assert "runs on simulated, but its output is on cpu" in failed["message"]
-
-
-@pytest.mark.torch
 @pytest.mark.parametrize(
     "returned", ["lambda: None", "lambda: torch._C._acc.create_empty_tensor((2,), torch.float32)"]
 )
@@ -412,18 +367,6 @@ def test_a_device_that_this_torch_cannot_wait_for_is_refused_by_name(
     with pytest.raises(Unusable, match="can't wait for the device xpu:0") as refused:
         named(kinds(()), "xpu:0")
     assert why in str(refused.value)
-
-
-def test_rocm_is_cuda_by_another_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    torch = SimpleNamespace(
-        version=SimpleNamespace(cuda=None, hip="6.4.2"),
-        cuda=SimpleNamespace(is_available=lambda: False, is_initialized=lambda: False),
-    )
-    monkeypatch.setitem(sys.modules, "torch", torch)
-    assert cuda.facts() == {"cuda": "none", "hip": "6.4.2"}
-    device = named(kinds(()), "cuda:0")
-    assert device is not None
-    assert device.missing() == {}
 
 
 @pytest.mark.parametrize("size", [50 << 20, 0])

@@ -3,12 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
-import os
-import platform
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -63,11 +57,6 @@ def test_a_mode_other_than_eager_may_compile(bench: Bench, axis: str) -> None:
     bench.write(source + "    return lambda: None\n")
     compiled = {case["id"]: case["compiled"] for case in bench.discover()["cases"]}
     assert compiled == {f"case[{axis}=eager]": False, f"case[{axis}=inductor]": True}
-
-
-def test_garbage_is_not_collected_while_files_are_looked_into(bench: Bench) -> None:
-    bench.write(f"import gc\n{NAMED}".replace('"{name}"', 'f"collecting_{gc.isenabled()}"'))
-    assert [case["id"] for case in bench.discover()["cases"]] == ["collecting_False"]
 
 
 def test_two_benchmarks_with_one_id_fail_and_neither_is_measured(bench: Bench) -> None:
@@ -130,27 +119,12 @@ def test_a_file_that_fails_leaves_the_others_alone(bench: Bench, name: str, kind
     assert [case["id"] for case in found["cases"]] == ["good"]
 
 
-def test_a_syntax_error_is_told_with_its_line(bench: Bench) -> None:
-    bench.write("import perfci\n\ndef broken(:\n")
-    (failure,) = bench.discover()["failures"]
-    assert failure["kind"] == "SyntaxError"
-    assert failure["message"].startswith("benchmarks/bench_one.py:3: ")
-
-
 def test_a_benchmark_that_was_imported_belongs_to_its_own_file(bench: Bench) -> None:
     bench.write(NAMED.format(name="shared"), "benchmarks/bench_a.py")
     bench.write("from bench_a import one\n", "benchmarks/bench_b.py")
     found = bench.discover()
     assert not found["failures"]
     assert [case["file"] for case in found["cases"]] == ["benchmarks/bench_a.py"]
-
-
-def test_a_function_without_a_file_is_no_benchmark_of_the_module(bench: Bench) -> None:
-    made = "exec('def made():\\n    return lambda: 1')\nalso = perfci.benchmark(made)\n"
-    bench.write(NAMED.format(name="good") + made)
-    found = bench.discover()
-    assert not found["failures"]
-    assert [case["id"] for case in found["cases"]] == ["good"]
 
 
 def test_each_folder_has_its_own_neighbours(bench: Bench) -> None:
@@ -170,59 +144,3 @@ def test_the_sides_own_folders_come_before_the_benchmarks(bench: Bench) -> None:
     bench.write("WHO = 'neighbour'\n", "benchmarks/lib.py")
     bench.write("import lib\n" + NAMED.replace('"{name}"', "lib.WHO"))
     assert [case["id"] for case in bench.discover()["cases"]] == ["library"]
-
-
-def test_the_facts_are_text_and_do_not_need_torch_to_be_imported(bench: Bench) -> None:
-    bench.write(NAMED.format(name="plain"))
-    facts = bench.discover()["facts"]
-    assert facts["python"] == platform.python_version()
-    assert facts["torch"]
-    assert "torch_threads" not in facts
-    assert all(isinstance(value, str) and value for value in facts.values())
-
-
-@pytest.mark.torch
-def test_the_facts_tell_the_torch_that_a_benchmark_imported(torch_bench: Bench) -> None:
-    import torch
-
-    torch_bench.write("import torch\n" + NAMED.format(name="with_torch"))
-    facts = torch_bench.discover()["facts"]
-    assert facts["torch"] == torch.__version__
-    assert int(facts["torch_threads"]) >= 1
-    assert facts["cuda"] == (torch.version.cuda or "none")
-
-
-@pytest.mark.torch
-def test_on_a_machine_with_a_card_torch_is_asked_for_it(tmp_path: Path) -> None:
-    driver = tmp_path / "version"
-    driver.write_text("NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15\n", "utf-8")
-    told = [facts_beside(path) for path in (driver, tmp_path / "none")]
-    assert ["cuda" in facts for facts in told] == [True, False]
-
-
-def test_a_torch_that_cannot_be_imported_is_a_fact(tmp_path: Path) -> None:
-    driver = tmp_path / "version"
-    driver.touch()
-    (tmp_path / "torch.py").write_text("raise OSError('libcudart.so: cannot open')\n", "utf-8")
-    assert facts_beside(driver, tmp_path)["torch"].endswith(", which can't be imported")
-
-
-def facts_beside(driver: Path, *first: Path) -> dict[str, str]:
-    """Return the facts of a fresh Python; ``first`` are on its path before all else."""
-    code = (
-        "import json, sys\nfrom pathlib import Path\n"
-        "from perfci.worker.devices import cuda, kinds\n"
-        "from perfci.worker.discovery import side_facts\n"
-        "cuda.DRIVER = Path(sys.argv[1])\n"
-        "print(json.dumps(side_facts(kinds(()))))"
-    )
-    path = os.pathsep.join(map(str, (*first, *sys.path)))
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(driver)],
-        env={**os.environ, "PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    facts: dict[str, str] = json.loads(done.stdout)
-    return facts

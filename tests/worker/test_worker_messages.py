@@ -7,13 +7,11 @@ import base64
 import os
 import subprocess
 import sys
-from dataclasses import asdict
 
 import pytest
 
-from perfci.model.worker import WorkOrder
-from perfci.worker.protocol import EXIT_PIPE_CLOSED, decode_order, encode
-from tests.worker.driver import Bench, other_python, samples
+from perfci.worker.protocol import EXIT_PIPE_CLOSED
+from tests.worker.driver import Bench, other_python
 
 PLAIN = """\
 import perfci
@@ -79,24 +77,6 @@ OF_THE_MEMORY = 5
 """Calls that are made after the bursts, for the peak of memory alone."""
 
 
-def test_the_samples_are_those_of_all_blocks_one_after_the_other(bench: Bench) -> None:
-    measured = bench.measure(PLAIN, blocks=3)
-    for block, encoded in zip(measured["said"], measured["samples_ns"], strict=True):
-        of_block = samples([encoded])
-        assert len(of_block) == block["samples"]
-        assert min(of_block) > 0
-        assert min(block["run_delay"]) >= 0
-        assert block["set_aside"] == ""
-    assert measured["device_samples_ns"] == []
-
-
-def test_every_sample_is_one_call(bench: Bench) -> None:
-    measured = bench.measure(COUNTING, growth=False, warmup_s=0.0)
-    first_call = 1
-    timed = sum(block["samples"] for block in measured["said"])
-    assert measured["values"]["calls"] == first_call + timed + OF_THE_MEMORY
-
-
 def test_a_lead_in_is_made_and_not_recorded(bench: Bench) -> None:
     path = bench.write(COUNTING)
     with bench.start(bench.order(path, "case", growth=False, warmup_s=0.0)) as worker:
@@ -117,28 +97,11 @@ def test_a_worker_leaves_at_once_when_its_parent_is_gone(bench: Bench) -> None:
         assert worker.end() == 0
 
 
-def test_a_worker_without_an_order_leaves(bench: Bench) -> None:
-    with bench.start(bench.order()) as unordered:
-        unordered.hang_up()
-        unordered.wait_for("discovery")
-        assert unordered.end() == 0
-
-
 def test_a_users_subprocess_does_not_inherit_the_pipes(bench: Bench) -> None:
     path = bench.write(CHILD)
     with bench.start(bench.order(path, "case")) as worker:
         worker.wait_for("ready")
         assert "open: []" in worker.printed()
-
-
-def test_what_the_benchmark_printed_is_not_lost(bench: Bench) -> None:
-    path = bench.write(PLAIN.replace("    return", "    print('from set-up')\n    return"))
-    with bench.start(bench.order(path, "case")) as worker:
-        worker.wait_for("ready")
-        worker.send({"do": "finish"})
-        worker.wait_for("output")
-        worker.end()
-        assert "from set-up" in worker.printed()
 
 
 def test_a_worker_runs_under_another_python_without_perfci_or_torch(bench: Bench) -> None:
@@ -164,21 +127,6 @@ def test_only_the_sides_folders_are_added_to_its_pythons_path(bench: Bench) -> N
     printed = ast.literal_eval((bench.root / "log.txt").read_text())
     own = ast.literal_eval(alone.stdout)
     assert printed == [str(bench.root), str(bench.folder), *own]
-
-
-def test_an_order_survives_the_pipe() -> None:
-    order = WorkOrder(
-        root="/a",
-        python_path=("/a/src",),
-        benchmark_files=("/b/bench_é.py",),
-        seed=7,
-    )
-    assert decode_order(encode(asdict(order))) == order
-
-
-def test_a_message_json_cannot_hold_is_an_error_and_not_a_bad_line() -> None:
-    with pytest.raises(ValueError, match="JSON"):
-        encode({"say": "ready", "call_s": float("nan")})
 
 
 def test_closed_descriptors_have_an_exit_code_of_their_own(bench: Bench) -> None:
