@@ -42,7 +42,7 @@ def session(repository: Path, folder: Path, rounds: int, burst: float) -> KeptSe
     configuration, kept = folder / "perfci.toml", folder / f"kept-{burst}"
     configuration.write_text(CONFIGURATION.format(rounds=rounds, burst=burst), encoding="utf-8")
     command = [sys.executable, "-m", "perfci", "compare", "main", "main", "--allow-same-commit"]
-    command += ["--measure-same-code", "--quiet", "-k", "attention or mixer"]
+    command += ["--all", "--quiet", "-k", "attention or mixer"]
     command += ["--config", str(configuration), "--keep-bursts", str(kept)]
     subprocess.run(command, cwd=repository, check=False)
     (file,) = kept.iterdir()

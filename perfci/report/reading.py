@@ -36,13 +36,7 @@ from perfci.report.exporters.json import (
     Limit,
     fields_of,
 )
-<<<<<<< HEAD
-from perfci.report.outline import gates
-from perfci.report.row_checks import below_zero, row_contradictions
-from perfci.verdict.decision import failed_on_base, new_cases, was_measured
-=======
 from perfci.stats.t_tests import CONFIDENCE
->>>>>>> c656ef5d (Drop the rules by which reports contradict themselves, because code that forges one number can forge all)
 from perfci.verdict.shards import parse_shard
 from perfci.version import REPORT_SCHEMA
 
@@ -205,27 +199,10 @@ def _flaws(report: Report) -> Iterator[str]:
     seen: set[tuple[str, str]] = set()
     for number, row in enumerate(report.results):
         where = f"results[{number}] ({row.case} {row.metric})"
-<<<<<<< HEAD
-        before = first.setdefault((row.case, row.metric), number)
-        if before != number:
-            yield f"{where} stands there twice, first as results[{before}]"
-        caveat = (row.caveat,) if row.caveat else ()
-        if unknown := _unknown_code(words, (*row.findings, *caveat)):
-            yield f"{where}: {unknown}"
-        for reason in row_contradictions(row):
-            yield f"{where}: {reason}"
-    yield from _failure_contradictions(report)
-    yield from _missing_contradictions(report)
-    yield from _method_contradictions(report)
-    yield from _shard_contradictions(report)
-    yield from _verdict_contradictions(report)
-    yield from _case_contradictions(report)
-=======
         if (row.case, row.metric) in seen:
             yield f"{where} stands there twice"
         seen.add((row.case, row.metric))
         yield from (f"{where}: {flaw}" for flaw in _flaws_of_row(row))
->>>>>>> c656ef5d (Drop the rules by which reports contradict themselves, because code that forges one number can forge all)
 
 
 def _unknown_codes(say: Callable[[_Coded], str], findings: Iterable[_Coded]) -> Iterator[str]:
@@ -237,95 +214,6 @@ def _unknown_codes(say: Callable[[_Coded], str], findings: Iterable[_Coded]) -> 
             yield f"the finding {finding.code!r} isn't known, or has other arguments"
 
 
-<<<<<<< HEAD
-def _failure_contradictions(report: Report) -> Iterator[str]:
-    """Yield the ``failed`` rows of cases without a failure."""
-    failed = {failure.case for failure in report.failures}
-    for row in report.results:
-        if row.status == "failed" and row.case not in failed:
-            yield f"{row.case} is `failed`, and no failure is of it"
-
-
-def _missing_contradictions(report: Report) -> Iterator[str]:
-    """Yield numbers of metrics that weren't measured, and new metrics of a compared case.
-
-    A benchmark's own metrics are left out, as this perfci doesn't know them. A case may lack any
-    metric.
-    """
-    compared = {row.case for row in report.results if row.base and row.head}
-    for row in report.results:
-        if row.metric not in METRICS:
-            continue
-        if row.metric in report.not_measured and row.head and row.head.workers:
-            yield f"not_measured names {row.metric}, which {row.case} has numbers of"
-        if row.status == "new" and row.case in compared:
-            yield f"{row.case} {row.metric} is `new`, and others of that case were compared"
-
-
-def _method_contradictions(report: Report) -> Iterator[str]:
-    """Yield impossible methods: a check has pairs only to confirm, and only pairs confirm."""
-    for row in report.results:
-        if row.method == "paired_t" and report.command == "check" and not row.confirmed:
-            yield f"{row.case} {row.metric} is of a check, and paired without being confirmed"
-        if row.method == "welch_t" and row.confirmed:
-            yield f"{row.case} {row.metric} is confirmed, and its sides were measured unpaired"
-
-
-def _shard_contradictions(report: Report) -> Iterator[str]:
-    for name, text in (("shard", report.shard), *(("missing", shard) for shard in report.missing)):
-        if not text:
-            continue
-        try:
-            parse_shard(text)
-        except ValueError:
-            yield f"{name} is {text!r}, not like 2/4"
-    if report.missing and report.shard:
-        yield "it is a shard, and says that shards are missing: a merged report says that"
-    if report.missing and report.verdict.status == "pass":
-        yield "the verdict is `pass`, and shards are missing"
-
-
-def _verdict_contradictions(report: Report) -> Iterator[str]:
-    """Yield a verdict of ``fail`` without a gating row that regressed, and the reverse."""
-    row = next((row for row in report.results if row.status == "regressed" and gates(row)), None)
-    status = report.verdict.status
-    if row is not None and status != "fail":
-        yield f"the verdict is `{status}`, and {row.case} {row.metric} regressed"
-    if row is None and status == "fail":
-        yield "the verdict is `fail`, and no row that gates regressed"
-    if status == "pass":
-        yield from _pass_contradictions(report)
-
-
-def _pass_contradictions(report: Report) -> Iterator[str]:
-    """Yield a pass with failures or without numbers. Failures on base of new cases are fine."""
-    absent = new_cases(report.results) & failed_on_base(report.failures).keys()
-    broken = next((failure for failure in report.failures if failure.case not in absent), None)
-    if broken is not None:
-        yield f"the verdict is `pass`, and {broken.case} failed on {broken.side}"
-    without_cases = report.shard and not report.results
-    if not any(map(was_measured, report.results)) and not without_cases:
-        yield "the verdict is `pass`, and nothing was measured"
-
-
-def _case_contradictions(report: Report) -> Iterator[str]:
-    """Yield names of cases that have neither a row nor a failure.
-
-    A benchmark's name of the full length may have been cut, so that its cases' names no longer
-    begin with it. It isn't checked.
-    """
-    if report.is_one_sided:
-        return
-    shown = {row.case for row in report.results} | {failure.case for failure in report.failures}
-    for case in report.durations:
-        if case not in shown:
-            yield f"durations names {case!r}, which has no row and didn't fail"
-    benchmarks = {case.partition("[")[0] for case in shown}
-    for number, definition in enumerate(report.definitions):
-        name = definition.benchmark
-        if name not in benchmarks and len(name) < LONGEST_NAME:
-            yield f"definitions[{number}] is of {name!r}, of which no case has a row or failed"
-=======
 def _flaws_of_row(row: Comparison) -> Iterator[str]:
     yield from _unknown_codes(words, (*row.findings, *((row.caveat,) if row.caveat else ())))
     metric = METRICS.get(row.metric)
@@ -355,4 +243,3 @@ def _impossible(row: Comparison) -> Iterator[str]:
     for name, side in (("base", row.base), ("head", row.head)):
         if side and min(side.workers, side.samples, *side.first_calls) < 0:
             yield name
->>>>>>> c656ef5d (Drop the rules by which reports contradict themselves, because code that forges one number can forge all)

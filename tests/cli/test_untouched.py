@@ -124,7 +124,7 @@ def test_what_is_imported_is_measured(settled: Project) -> None:
 
 def test_all_measures_everything(settled: Project) -> None:
     settled.commit("other", **{"unused.py": "x = 2\n"})
-    assert statuses(settled, "--measure-same-code") == MEASURED
+    assert statuses(settled, "--all") == MEASURED
 
 
 STARTING = """\
