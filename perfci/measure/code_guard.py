@@ -207,9 +207,16 @@ def _is_needed(event: CodeEvent, where: str, places: CodePlaces) -> bool:
 
 
 def _relative(event: CodeEvent, where: str, places: CodePlaces) -> str:
-    """Return the path of a file of another tree, relative to that tree."""
-    root = places.checkout if where == "checkout" else _root_of(event.path, places)
-    return event.path.removeprefix(root)
+    """Return the path of a file of another tree, relative to that tree.
+
+    Only the checkout's root is known. Of others, the longest end of the path counts that this tree
+    has, too, else the file's name.
+    """
+    if where == "checkout":
+        return event.path.removeprefix(places.checkout)
+    parts = Path(event.path).parts[1:]
+    ends = ("/".join(parts[start:]) for start in range(len(parts)))
+    return next((end for end in ends if (Path(places.root) / end).exists()), parts[-1])
 
 
 def _is_meant(event: CodeEvent, places: CodePlaces) -> bool:
@@ -245,18 +252,6 @@ def _wrong(event: CodeEvent, where: Where, places: CodePlaces) -> WrongCode:
         )
     file = relative if where == "checkout" else event.path
     return WrongCode(where, event.how, file, event.name, advice)
-
-
-def _root_of(path: str, places: CodePlaces) -> str:
-    """Return the other tree that ``path`` lies in.
-
-    The cache has its trees as ``<repository id>/trees/<name>``, and ``builds`` likewise.
-    """
-    for other in (*places.others, *places.clones):
-        if path.startswith(other):
-            return other
-    below = path.removeprefix(places.cache).split("/")
-    return f"{places.cache}{'/'.join(below[:3])}/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,6 +293,8 @@ def missing_advice(message: str, places: CodePlaces) -> str:
         relative = _relative(event, where, places)
         if (Path(places.root) / relative).is_file():
             return places.advice.path(relative, name)
+        if _is_library(event.path) and not places.built:
+            return places.advice.build()
     top = name.partition(".")[0]
     known = any(module == top or module.startswith(f"{top}.") for module in places.modules)
     return places.advice.missing((name,)) if known or "." not in name else ""

@@ -64,7 +64,7 @@ def test_the_environment_imports_the_library_before_anything_else(tmp_path: Path
     findings = one.findings()
     for place, finding in findings.items():
         assert finding.first.markers in {None, one.cell.expected}, (place.name, finding)
-        assert finding.first.markers or "shapes/value.py" in finding.first.refusal
+        assert finding.first.markers or "src/shapes/" in finding.first.refusal
 
 
 def test_the_build_installs_into_the_one_environment(tmp_path: Path) -> None:
