@@ -47,11 +47,6 @@ def test_pyperf_claims_only_what_is_significant_and_slower():
     assert pyperf_compare.claims(PYPERF) == {"eager": False, "tiny": True, "loading": False}
 
 
-def test_pyperf_that_could_not_test_is_a_failure():
-    with pytest.raises(ToolFailed, match="tiny"):
-        pyperf_compare.claims("tiny\n====\n\nERROR when testing if values are significant\n")
-
-
 def test_asv_claims_what_it_marks_with_a_plus():
     marks = asv_continuous.claims(ASV)
     assert marks == {
@@ -59,11 +54,6 @@ def test_asv_claims_what_it_marks_with_a_plus():
         "suite.Tiny.time_call": False,
         "suite.Loading.time_call": False,
     }
-
-
-def test_asv_that_has_no_result_is_a_failure():
-    with pytest.raises(ToolFailed):
-        asv_continuous.claims("| !  | 522±7μs | failed | n/a | suite.Eager.time_call |")
 
 
 def test_pytest_benchmark_claims_each_field_that_failed():
@@ -91,13 +81,6 @@ def test_perfci_is_judged_by_its_gate_and_by_significance():
     assert not any(finding.alarm for finding in others)
     regressed = perfci_compare.judge(_report(ratio=1.06, status="regressed"))
     assert [finding.alarm for finding in regressed[:2]] == [True, True]
-
-
-def test_a_significant_improvement_by_perfci_is_no_alarm():
-    better = _report(ratio=0.98, findings=[{"code": "below-threshold"}])
-    findings = perfci_compare.judge(better)
-    assert findings
-    assert not any(finding.alarm for finding in findings)
 
 
 def test_perfci_gets_no_pardon_for_failing_another_metric_or_a_benchmark():
@@ -140,14 +123,6 @@ def test_an_alarm_elsewhere_is_false_on_identical_commits_and_no_detection_of_la
         found.append(replace(measurement, findings=(first, *measurement.findings[1:])))
     (score,) = scores(found)
     assert [score.rates[condition].hits for condition in CONDITIONS] == [1, 0, 0]
-
-
-def test_wilsons_interval_agrees_with_scipy():
-    from scipy.stats import binomtest
-
-    for hits, of in ((0, 10), (3, 10), (60, 60)):
-        expected = binomtest(hits, of).proportion_ci(method="wilson")
-        assert Rate(hits, of).interval() == pytest.approx((expected.low, expected.high))
 
 
 def test_results_come_back_from_their_file_and_the_last_of_each_counts(tmp_path):

@@ -41,17 +41,6 @@ def test_what_was_merged_counts_as_its_merge_alone(project: Project) -> None:
     assert "On a branch" not in dict(found)
 
 
-def test_a_subject_may_hold_anything_and_times_are_in_utc(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("GIT_COMMITTER_DATE", "2026-03-01T01:30:00+0200")
-    subject = "Say \x1e four | %H é"
-    project.commit(subject)
-    (newest, *_) = commits(opened(project), "main")
-    assert newest.subject == subject
-    assert newest.committed_at == "2026-02-28T23:30:00+00:00"
-
-
 def test_a_shallow_clone_knows_no_positions(project: Project) -> None:
     clone = project.folder.parent / "clone"
     source = project.folder.as_uri()

@@ -129,32 +129,6 @@ def test_a_folder_that_is_a_link_is_refused(project: Project) -> None:
         laid(project, {"benchmarks/bench_x.py": "1"}, files)
 
 
-def test_a_folder_stands_where_base_has_a_file_and_the_reverse(project: Project) -> None:
-    _, made = laid(project, {"benchmarks": "1", "lib": "1"}, {"benchmarks/bench_x.py": "2"})
-    assert made == {"benchmarks/bench_x.py": "2", "lib": "1"}
-    _, made = laid(project, {"benchmarks/x/y": "1", "lib": "1"}, {"benchmarks/x": "2", "lib": "2"})
-    assert made == {"benchmarks/x": "2", "lib": "1"}
-
-
-def test_names_with_odd_characters_and_submodules_are_taken_as_they_are(project: Project) -> None:
-    project.commit("base", lib="1")
-    base = tree_of(project, "HEAD")
-    commit = project.git("rev-parse", "HEAD").strip()
-    project.git("update-index", "--add", "--cacheinfo", f"160000,{commit},benchmarks/sub")
-    for name in ("a b\tc\n", "ä", "\udcff"):
-        (project.folder / "benchmarks").mkdir(exist_ok=True)
-        (project.folder / "benchmarks" / name).write_text("2")
-    project.git("add", ":(exclude)benchmarks/sub", ".")
-    project.git("commit", "--quiet", "--message", "head")
-    head = tree_of(project, "HEAD")
-    overlay = lay_over(opened(project), base, head, FOLDER)
-    of_head, made = (
-        project.git("ls-tree", "-r", f"{tree}:benchmarks") for tree in (head, overlay.tree)
-    )
-    assert made == of_head
-    assert made.count("\n") == 4
-
-
 @pytest.mark.parametrize("base_has_another", [False, True])
 def test_a_submodule_among_the_benchmarks_is_declared_unless_another_would_not_be(
     project: Project, *, base_has_another: bool

@@ -36,17 +36,6 @@ def test_without_repetitions_the_median_is_taken_and_without_that_the_mean() -> 
     assert found == pytest.approx(mean["real_time"] / 1e9)
 
 
-def test_milliseconds_become_seconds_and_real_time_stays_in_the_name() -> None:
-    told = next(
-        one["real_time"]
-        for one in plain(AGGREGATES)["benchmarks"]
-        if one["name"] == "slow/real_time_median"
-    )
-    one = points(read(AGGREGATES))["sorting::slow/real_time", "latency_mean"]
-    assert one.value == pytest.approx(told / 1e3)
-    assert one.unit == "s"
-
-
 def test_counters_are_metrics_and_an_unknown_ones_direction_is_said_to_be_assumed() -> None:
     foreign = read(REPETITIONS)
     found = points(foreign)
@@ -74,34 +63,6 @@ def test_one_failed_repetition_is_said_and_the_others_count() -> None:
 
 def test_a_commit_in_the_context_is_taken() -> None:
     assert only_run(read(AGGREGATES)).sha == "0123456789abcdef0123456789abcdef01234567"
-
-
-def test_frequency_and_load_make_no_other_environment_and_other_caches_do() -> None:
-    file = plain(REPETITIONS)
-    before = only_run(read(file)).environment.key
-    file["context"] |= {"mhz_per_cpu": 3000, "load_avg": [9, 9, 9], "host_name": "b"}
-    assert only_run(read(file)).environment.key == before
-    file["context"]["caches"][0]["size"] *= 2
-    assert only_run(read(file)).environment.key != before
-
-
-@pytest.mark.parametrize(
-    ("name", "case"),
-    [
-        ("BM_copy/8/64", "BM_copy[arg1=8,arg2=64]"),
-        ("BM_copy/8/threads:2", "BM_copy[arg1=8,threads=2]"),
-        ("BM_x<std::pair<int/2, char>>/4", "BM_x<std::pair<int/2, char>>[arg1=4]"),
-        ("BM_x<4/2/1>/4", "BM_x<4/2/1>[arg1=4]"),
-        ("Fixture/Method/real_time", "Fixture/Method/real_time"),
-        ("ns::BM_x/-3", "ns::BM_x[arg1=-3]"),
-        ("4", "4"),
-        ("a[1]/2", "a(1)[arg1=2]"),
-    ],
-)
-def test_arguments_become_axes(name: str, case: str) -> None:
-    file = plain("google-benchmark-small.json")
-    file["benchmarks"] = [{"name": name, "real_time": 1, "cpu_time": 1, "time_unit": "ns"}]
-    assert {one for one, _ in points(read(file))} == {case}
 
 
 def test_an_unknown_unit_and_a_strange_entry_are_skipped() -> None:

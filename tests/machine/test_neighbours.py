@@ -46,16 +46,6 @@ def test_without_a_free_core_the_report_says_so() -> None:
         assert said == (SHARED,)
 
 
-def test_a_folder_in_a_locks_place_costs_the_knowledge_of_others_alone(tmp_path: Path) -> None:
-    with own_cores((0, 1), PLAN):
-        pass
-    (folder,) = tmp_path.glob("perfci-cores-*")
-    (folder / "core-1.lock").unlink()
-    (folder / "core-1.lock" / "mine").mkdir(parents=True)
-    with own_cores((0, 1), PLAN) as (chosen, said):
-        assert (chosen.workers, said) == ((1,), ())
-
-
 def test_a_killed_sessions_cores_are_free_again(tmp_path: Path) -> None:
     holder = (
         "import time; from perfci.measure.machine.cores import own_cores\n"
@@ -70,19 +60,3 @@ def test_a_killed_sessions_cores_are_free_again(tmp_path: Path) -> None:
     process.communicate()
     with own_cores((0, 1), PLAN) as (after, _):
         assert after.workers == (1,)
-
-
-def test_where_nothing_is_pinned_nothing_is_held() -> None:
-    unpinned = partial(plan_cores, cores=1, threads=1, pin=False)
-    with own_cores((0,), unpinned) as (_, first), own_cores((0,), unpinned) as (_, second):
-        assert (first, second) == ((), ())
-
-
-def test_another_users_folder_is_left_alone(tmp_path: Path) -> None:
-    import os
-
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / f"perfci-cores-{os.getuid()}").symlink_to(tmp_path / "elsewhere")
-    with own_cores((0, 1), PLAN) as (plan, notes):
-        assert (plan.workers, notes) == ((1,), ())
-    assert not list((tmp_path / "elsewhere").iterdir())

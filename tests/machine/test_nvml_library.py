@@ -163,35 +163,3 @@ print(json.dumps([seen, watches.notes()]))
 
 def test_the_cards_of_a_workers_own_processes_are_known_and_no_others(library: Library) -> None:
     assert library.run(IN_A_SESSION) == [[1 << 30, 1 << 30, None, None, None, None], []]
-
-
-NEAR = """
-import json, os
-from pathlib import Path
-from perfci.measure.machine import cores
-
-cores.DRIVER, answers = Path("/dev/null"), Path(os.environ["NVML_FAKE"])
-seen, listed = [], []
-for text in ("near 1", "near 0xffffffffffffffff 0xffffffffffffffff", "", "init 9", "lost 1"):
-    answers.write_text(text)
-    seen.append(sorted(cores.cores_near_first({})))
-    listed.append(cores.visible_gpus({}))
-answers.write_text("near 1")
-for name in ("0", "1", "GPU-11111111-2222-3333-4444-555555555555", "GPU-1111", ""):
-    seen.append(sorted(cores.cores_near_first({"CUDA_VISIBLE_DEVICES": name})))
-print(json.dumps([seen, listed]))
-"""
-
-
-def test_the_cores_near_a_card_are_those_of_its_node_and_a_lost_card_is_in_no_list(
-    library: Library,
-) -> None:
-    near, listed = library.run(NEAR)
-    assert near == [[0], [], [], [], [], [0], [], [0], [], []]
-    assert listed == [[f"GPU-{FIRST}"]] * 3 + [[]] * 2  # no driver; a lost card
-
-
-def test_a_driver_before_535_is_asked_by_the_older_name(tmp_path: Path) -> None:
-    library = Library(tmp_path / "driver", "-DOLD_DRIVER")
-    seen = library.read("", "reasons 0x20")
-    assert (seen["apart"], seen["notes"]) == (["software thermal slowdown"], [])

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 
 from perfci.measure.machine.cores import plan_cores
 from perfci.measure.machine.quiet import (
     child_environment,
     library_facts,
-    quiet_facts,
 )
 from perfci.model.measuring import Quiet
 
@@ -72,19 +70,6 @@ def test_quiet_settings_are_set_and_each_can_be_switched_off() -> None:
     assert not {"PYTHONHASHSEED", "OMP_NUM_THREADS", "MALLOC_TRIM_THRESHOLD_"} & off.keys()
     assert "TORCHINDUCTOR_VEC_ISA_OK" not in off
     assert off["PERFCI_GC"] == "1"
-
-
-def test_every_setting_is_a_fact_of_the_environment() -> None:
-    plan = plan_cores((0, 1), cores=0, threads=0, pin=True)
-    one, other = quiet_facts(Quiet(), plan), quiet_facts(replace(Quiet(), malloc=False), plan)
-    assert one != other
-
-
-def test_how_many_cores_are_near_the_card_is_a_fact_where_that_is_known() -> None:
-    plan = plan_cores((0, 1, 2, 3), cores=2, threads=0, pin=True)
-    assert "cores_near_gpu" not in quiet_facts(Quiet(), plan)
-    beside = replace(plan, near=frozenset({0, 3}))
-    assert quiet_facts(Quiet(), beside)["cores_near_gpu"] == "1"
 
 
 def test_workers_and_parent_get_cores_of_their_own() -> None:

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from dataclasses import replace
 
 import pytest
 
 from perfci.errors import Unusable
 from perfci.measure.executor import AncestorImports
-from perfci.measure.starters import compiler_in, compiler_of, preload_of, unlike_reason
-from perfci.model.case import Case
+from perfci.measure.starters import compiler_in, preload_of, unlike_reason
 from perfci.model.discovery import Discovery, FileImports
 from perfci.model.words import words
 from perfci.worker.imports import (
     DYNAMO,
     INDUCTOR,
-    ImportRecord,
-    choosing_places,
     require_same_environment,
 )
 
@@ -90,23 +86,6 @@ def test_an_ancestor_that_did_what_fresh_processes_did_is_accepted() -> None:
     assert unlike_reason(preloaded, {"base": did, "head": did}, FILE) is None
 
 
-@pytest.mark.parametrize(
-    ("axes", "modules"),
-    [
-        ({}, ()),
-        ({"mode": "eager"}, ()),
-        ({"mode": "fast"}, ()),
-        ({"mode": "backend:aot_eager"}, ("torch._dynamo",)),
-        ({"mode": "max-autotune"}, ("torch._dynamo", "torch._inductor.compile_fx")),
-        ({"backend": "inductor"}, ("torch._dynamo", "torch._inductor.compile_fx")),
-    ],
-)
-def test_the_mode_shows_what_a_first_call_will_import(
-    axes: dict[str, str], modules: tuple[str, ...]
-) -> None:
-    assert compiler_of(Case("case", "case", axes, FILE, 1, "")) == modules
-
-
 def test_a_package_of_the_compilers_that_a_side_has_in_its_tree_is_its_own() -> None:
     preloaded = AncestorImports({}, FileImports(), "", compiler=("mpmath", "sympy"))
     sides = {"base": side("torch"), "head": side("torch")}
@@ -132,35 +111,3 @@ def test_kernels_of_a_round_with_an_empty_cache_show_that_inductor_was_used() ->
     assert compiler_in([first, cached]) == (DYNAMO, INDUCTOR)
     assert compiler_in([cached]) == (DYNAMO,)
     assert compiler_in([{}]) == ()
-
-
-def test_libraries_that_choose_a_temporary_folder_are_named_but_not_the_compiler(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", None)
-    asks = "import tempfile\ntempfile.gettempdir()"
-    with choosing_places() as choosers:
-        exec(asks, {"__name__": "torch._inductor.codecache"})
-    assert choosers == set()
-    with choosing_places() as choosers:
-        exec(asks, {"__name__": "library"})
-    assert choosers == {"library"}
-    with choosing_places() as choosers:
-        exec("import tempfile\ntempfile.tempdir = '/library'", {"__name__": "library"})
-    assert choosers == {"a library"}
-
-
-def test_a_variable_that_is_set_to_what_it_was_is_no_change(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("SET_BEFORE", "1")
-    monkeypatch.delenv("SET_HERE", raising=False)
-    record = ImportRecord()
-    with record.during("benchmark"):
-        os.environ["SET_BEFORE"] = "1"
-        os.unsetenv("SET_HERE")
-        monkeypatch.setenv("SET_HERE", "2")
-    with record.during("another"):
-        os.environ["SET_HERE"] = "2"
-    for file in ("benchmark", "another"):
-        assert record.of(file).environment == ("SET_HERE=2",)

@@ -9,7 +9,6 @@ import pytest
 from perfci.measure.selection import (
     LEAST_BURSTS,
     SAMPLE_S,
-    BurstPlan,
     block_order,
     has_cold_cache,
     is_whole,
@@ -50,15 +49,6 @@ def test_a_round_is_filled_with_blocks_of_many_short_bursts(call_s: float) -> No
     assert recorded_s <= max(0.4, 2 * LEAST_BURSTS * call_s)
 
 
-@pytest.mark.parametrize(
-    ("call_s", "lead_in", "calls"),
-    [(5.0, 0, 1), (5e-3, 0, 1), (4e-3, 1, 1), (7e-4, 1, 2), (4e-4, 2, 4), (1e-5, 49, 193)],
-)
-def test_calls_that_are_not_long_are_recorded_warm(call_s: float, lead_in: int, calls: int) -> None:
-    plan = turns(call_s, 0.0025, 0.3)
-    assert (plan.lead_in, plan.calls) == (lead_in, calls)
-
-
 @pytest.mark.parametrize("call_s", [1e-5, 4e-4, 4e-3, 1e-2, 0.5])
 @pytest.mark.parametrize("burst_s", [0.0025, 2.0])
 @pytest.mark.parametrize("most_calls", [10, 60])
@@ -70,10 +60,6 @@ def test_a_round_keeps_to_the_most_calls_that_its_work_can_make(
     assert plan.blocks * plan.bursts >= LEAST_BURSTS
     assert plan.calls >= 1
     assert turns(call_s, burst_s, 0.3).within(0) == turns(call_s, burst_s, 0.3)
-
-
-def test_slow_calls_are_few() -> None:
-    assert turns(5.0, 0.0025, 0.3) == BurstPlan(calls=1, lead_in=0, bursts=2, blocks=2)
 
 
 def test_a_compiled_case_gets_rounds_with_a_warm_cache_after_the_cold_ones() -> None:

@@ -147,28 +147,12 @@ def test_each_of_the_least_rounds_comes_from_an_ancestor_of_its_own(project: Pro
         assert (row["status"], row["ancestors"]) == ("unchanged", 5)
 
 
-def test_an_ancestor_serves_several_rounds_of_what_is_undecided(
-    project: Project, workers: Simulated
-) -> None:
-    allow(project, most=9)
-    workers.latency = undecided
-    report = project.report(*SAME, "--rounds", "5", "-k", "steady")
-    assert rows(report, "steady")["latency_p50"]["ancestors"] == 5 + 2  # of 9 rounds
-
-
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="the parent has no core of its own")
 def test_the_next_two_ancestors_start_once_those_before_have_imported(
     project: Project, workers: Simulated
 ) -> None:
     project.report(*SAME, "--rounds", "5", "-k", "steady")
     assert workers.ancestors[:5] == ["starts", "imported", "starts", "starts", "imported"]
-
-
-def test_no_ancestor_starts_for_rounds_that_one_side_alone_never_has(
-    project: Project, workers: Simulated
-) -> None:
-    project.report("run", "--rounds", "5", "-k", "steady")
-    assert workers.ancestors.count("starts") == 5
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="the parent has no core of its own")
@@ -361,14 +345,6 @@ def test_alternate_sides_live_one_at_a_time_in_turns_abba(
     assert (row["status"], round(row["ratio"], 1)) == ("regressed", 2.0)
     (note,) = (note for note in report["notes"] if "residency" in note)
     assert f"{len(workers.begun)} workers started one after the other" in note
-
-
-def test_sides_that_live_together_are_noted_by_nothing(
-    project: Project, workers: Simulated
-) -> None:
-    report = project.report(*SAME, "--rounds", "5", "-k", "steady", code=0)
-    assert workers.at_once == 2
-    assert not any("residency" in note for note in report["notes"])
 
 
 def test_fail_fast_measures_no_case_after_a_failure(project: Project, workers: Simulated) -> None:

@@ -8,8 +8,6 @@ import pytest
 
 from perfci.model.finding import stated
 from perfci.model.report import Comparison, Report, Verdict
-from perfci.model.status import Status
-from perfci.model.words import words
 from perfci.verdict.acceptance import Acceptance, accept, believed, enforced
 from perfci.verdict.decision import decide
 from perfci.verdict.row_status import adjust
@@ -79,32 +77,6 @@ def test_a_line_counts_within_its_bounds(
     changed: dict[str, object], how: dict[str, object]
 ) -> None:
     assert accepted(line=replace(LINE, **changed), **how).accepted is not None
-
-
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        (replace(LINE, metric="latency"), "did you mean `latency_p50`?"),
-        (replace(LINE, case="a"), "did you mean `a[8]`?"),
-        (replace(LINE, case="zzz"), "which was not compared"),
-    ],
-)
-def test_a_line_that_names_no_row_is_said(line: Acceptance, said: str) -> None:
-    _, (finding,) = accept([SLOWER], [line], TODAY)
-    assert said in words(finding)
-
-
-def test_a_line_whose_row_did_not_regress_can_go() -> None:
-    row = replace(paired("a[8]", 1.0), status="unchanged")
-    _, (finding,) = accept([row], [LINE], TODAY)
-    assert "did not regress (unchanged): the entry can go" in words(finding)
-
-
-@pytest.mark.parametrize("status", ["inconclusive", "failed", "not_comparable"])
-def test_a_line_whose_row_was_not_decided_may_be_needed_yet(status: Status) -> None:
-    _, (finding,) = accept([replace(paired("a[8]", 1.0), status=status)], [LINE], TODAY)
-    assert "was not decided" in words(finding)
-    assert "can go" not in words(finding)
 
 
 def test_a_part_of_a_report_says_nothing_of_cases_that_are_elsewhere() -> None:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import pytest
 
 from perfci.model.finding import ANCESTORS_DIFFER
-from perfci.model.measuring import ROUNDS_OF_AN_ANCESTOR
 from perfci.model.report import Comparison
 from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.policy import default_policy
@@ -36,12 +35,6 @@ def test_rounds_of_one_ancestor_carry_no_interval_and_no_verdict() -> None:
     row = judged((1,) * 6, WOBBLE[:6])
     assert (row.ratio_lo, row.p, row.status, row.ancestors) == (None, None, "inconclusive", 1)
     assert wants_rounds(row, POLICY, 1)
-
-
-def test_few_ancestors_have_a_wide_interval() -> None:
-    few, many = judged((1, 1, 2, 2, 3, 3), WOBBLE[:6]), judged((0,) * 6, WOBBLE[:6])
-    assert (few.df, many.df) == (2, 5)
-    assert few.ratio_hi - few.ratio_lo > 1.5 * (many.ratio_hi - many.ratio_lo)
 
 
 def test_rounds_that_share_ancestors_have_an_interval_that_is_no_narrower() -> None:
@@ -84,17 +77,7 @@ def test_each_of_the_least_rounds_has_an_ancestor_of_its_own(least: int) -> None
         assert rounds_of_ancestor(rows, (METRIC,), rounds=rounds, least=least) == 1
 
 
-def test_after_them_an_ancestor_gives_several_rounds() -> None:
-    row = judged(range(1, 6), [40 * change for change in WOBBLE[:5]])
-    assert rounds_of_ancestor([row], (METRIC,), rounds=5, least=5) == ROUNDS_OF_AN_ANCESTOR
-
-
 def test_a_change_that_has_to_be_believed_gets_an_ancestor_for_each_further_round() -> None:
     """Its first rounds had one each: five rounds more would have been needed than ancestors."""
     row = judged(range(1, 6), [0.1 + change for change in WOBBLE[:5]])
     assert rounds_of_ancestor([row], (METRIC,), rounds=5, least=5) == 1
-
-
-def test_where_ancestors_differ_each_gives_one_round() -> None:
-    apart = [0.04 * (-1) ** of + wobble for of, wobble in zip(PAIRS, WOBBLE, strict=True)]
-    assert rounds_of_ancestor([judged(PAIRS, apart)], (METRIC,), rounds=8, least=5) == 1

@@ -25,11 +25,6 @@ def test_bursts_side_by_side_give_the_ratio_and_the_sides_their_level() -> None:
     assert base * head == pytest.approx(16.0)
 
 
-def test_swapping_the_sides_swaps_the_values() -> None:
-    one, other = of("base", 2.0, 1.0, 4.0, 2.5, 3.0), of("head", 3.0, 1.3, 4.1, 2.2, 5.0)
-    assert pair_values(other, one, METRIC) == pytest.approx(pair_values(one, other, METRIC)[::-1])
-
-
 def test_a_burst_set_aside_leaves_out_its_neighbour_too() -> None:
     base, head = of("base", 2.0, None, 2.0, 2.0), of("head", 2.0, 50.0, 2.0, 2.0)
     assert pair_values(base, head, METRIC) == pytest.approx((2.0, 2.0))
@@ -68,11 +63,6 @@ def test_bursts_that_are_not_those_of_the_blocks_make_no_pair(blocks: tuple[int,
     pair = of("base", 2.0, 1.0, 1.0, 1.0), of("head", 3.0, 1.0, 1.0)
     one, other = side_by_side(pair, blocks)
     assert pair_values(one, other, METRIC) == (2.0, 3.0)
-
-
-def test_a_worker_alone_is_beside_nobody() -> None:
-    (alone,) = side_by_side([of("head", 2.0, 1.0, 1.0)], (2,))
-    assert (alone.bursts, alone.beside) == ({}, {})
 
 
 def test_a_machine_that_slows_within_each_round_hides_no_regression() -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import random
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,32 +29,6 @@ def test_every_case_is_in_one_shard_and_no_shard_has_two_more(names: set[str], c
     assert max(map(len, shares)) - min(map(len, shares)) <= 1
 
 
-@given(
-    st.sets(st.text("abc", min_size=1), min_size=2, max_size=30),
-    st.integers(1, 6),
-    st.randoms(use_true_random=False),
-)
-def test_the_order_of_the_cases_makes_no_difference(
-    names: set[str], count: int, rng: random.Random
-) -> None:
-    orders = (sorted(names), sorted(names))
-    rng.shuffle(orders[1])
-    first, second = (ids(split(cases(*order), count)) for order in orders)
-    assert [sorted(share) for share in first] == [sorted(share) for share in second]
-
-
-def test_what_is_skipped_takes_no_time_of_a_shard() -> None:
-    mixed = (*cases("cpu-1", "cpu-2"), *cases("cuda-1", "cuda-2", skip=SKIPPED))
-    (first, second) = split(mixed, 2)
-    assert {one.skip for one in first} == {one.skip for one in second} == {None, SKIPPED}
-
-
-def test_more_shards_than_cases_leave_some_without_any() -> None:
-    part = part_of(cases("a", "b"), Shard(3, 3))
-    assert (part.cases, part.scale) == ((), 1.0)
-    assert [one.id for one in part.elsewhere] == ["a", "b"]
-
-
 def test_without_a_shard_everything_is_here() -> None:
     part = part_of(cases("a", "b"), None)
     assert (ids((part.cases, part.elsewhere)), part.split_digest) == ([["a", "b"], []], "")
@@ -76,27 +47,6 @@ def test_a_shard_knows_how_many_times_its_cases_the_report_has() -> None:
     some = (*cases("a", "b", "c"), *cases("d", skip=SKIPPED))
     scales = [part_of(some, Shard(number, 2)).scale for number in (1, 2)]
     assert sorted(scales) == [1.5, 3.0]
-
-
-def test_fewer_cases_to_measure_leave_the_split_as_it_is() -> None:
-    part = part_of(cases("a", "b", "c", "d"), Shard(1, 2))
-    fewer = part.only({part.cases[0].id})
-    assert len(fewer.cases) == 1
-    assert replace(fewer, cases=part.cases) == part
-
-
-def test_another_split_has_another_digest() -> None:
-    def mark(names: str, count: int) -> str:
-        return part_of(cases(*names), Shard(1, count)).split_digest
-
-    usual = mark("abcd", 2)
-    assert usual == part_of(cases(*"dcba"), Shard(2, 2)).split_digest
-    assert len({usual, mark("abce", 2), mark("abcd", 3)}) == 3
-
-
-def test_a_shard_is_read_as_it_is_written() -> None:
-    assert parse_shard("2/4") == Shard(2, 4)
-    assert str(parse_shard("2000/2000")) == "2000/2000"
 
 
 @pytest.mark.parametrize(
