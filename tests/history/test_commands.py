@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -139,38 +138,6 @@ def test_an_export_is_imported_elsewhere_and_holds_everything(
     assert project.perfci("history", "export", "--history", other).out == printed.out
 
 
-def test_an_export_to_where_nothing_can_be_written_leaves_nothing(
-    project: Project, place: str, tmp_path: Path
-) -> None:
-    (tmp_path / "file").write_text("")
-    done = project.perfci("history", "export", str(tmp_path / "file" / "x"), "--history", place)
-    assert (done.without_traceback().code, "can't be written" in done.err) == (4, True)
-
-
-HALF_WRITTEN = """
-import os, signal, sqlite3, sys
-writer = sqlite3.connect(sys.argv[1], isolation_level=None)
-writer.execute("PRAGMA cache_size = 1")  # pages go to the file before the commit
-writer.execute("BEGIN IMMEDIATE")
-for table in ("run_points", "worker_values", "runs", "series", "documents"):
-    writer.execute(f"DELETE FROM perfci_{table}")
-os.kill(os.getpid(), signal.SIGKILL)
-"""
-
-
-def test_what_a_killed_writer_half_wrote_is_not_imported(
-    project: Project, place: str, tmp_path: Path
-) -> None:
-    whole = Path(place).read_bytes()
-    writer = (sys.executable, "-c", HALF_WRITTEN, place)
-    assert subprocess.run(writer, check=False).returncode == -signal.SIGKILL
-    assert Path(place).read_bytes() != whole, "it was killed too early to test anything"
-    done = project.perfci("history", "import", place, "--history", str(tmp_path / "other.sqlite"))
-    assert f"{place}: 3 new runs\n" in done.out, done.text
-    again = project.perfci("history", "import", place, "--history", place)
-    assert f"{place}: 0 new runs, 3 were there already\n" in again.out, again.text
-
-
 @pytest.mark.parametrize(
     "name", ["asv-results", "google-benchmark-repetitions.json", "pytest-benchmark-4.0.0.json"]
 )
@@ -303,17 +270,3 @@ def test_an_import_that_is_refused_makes_no_history(project: Project, tmp_path: 
     done = project.perfci("history", "import", str(tmp_path / "readme.json"), "--history", str(new))
     assert done.code == 2, done.text
     assert not new.exists()
-
-
-def test_an_export_with_a_run_of_no_time_is_refused(
-    project: Project, place: str, tmp_path: Path
-) -> None:
-    file = tmp_path / "history.jsonl"
-    assert project.perfci("history", "export", str(file), "--history", place).code == 0
-    lines = file.read_text().splitlines()
-    at = recorded(2).measured_at
-    file.write_text("\n".join(line.replace(at, "not a time") for line in lines) + "\n")
-    other = str(tmp_path / "other.sqlite")
-    done = project.perfci("history", "import", str(file), "--history", other).without_traceback()
-    assert done.code != 0
-    assert "'not a time' is no time at which it was measured" in done.err

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -36,15 +34,6 @@ def at_the_last_statement(act: Callable[[], object]) -> Iterator[None]:
     assert done
 
 
-def test_what_the_driver_logs_of_a_dying_server_is_not_on_the_screen() -> None:
-    code = (
-        "import logging, perfci.history.database\n"
-        "logging.getLogger('psycopg').warning('error ignored terminating %r', 1)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stderr == ""
-
-
 def test_a_connection_lost_in_mid_write_is_made_anew_and_the_run_is_there_once(
     postgres: Server,
 ) -> None:
@@ -61,17 +50,6 @@ def test_a_connection_lost_in_mid_write_is_made_anew_and_the_run_is_there_once(
         assert [in_order(run) for run in history.recorded_runs()] == [
             in_order(recorded(n)) for n in (1, 2, 3)
         ]
-
-
-def test_a_connection_that_was_lost_while_it_was_not_used_is_made_anew(postgres: Server) -> None:
-    place = postgres.database("idle")
-    with open_history(place) as history:
-        history.record([recorded(1)])
-        postgres.run(
-            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
-            "WHERE application_name LIKE 'perfci %'",
-        )
-        assert len(history.runs()) == 1
 
 
 def test_a_server_that_is_started_again_gets_the_run(
@@ -113,18 +91,3 @@ def test_a_server_that_stays_away_is_said_and_no_half_run_is_left(
     with open_history(place) as history:
         assert [in_order(run) for run in history.recorded_runs()] == [in_order(recorded(1))]
         assert history.record([recorded(2)]) == 1
-
-
-def test_a_writer_without_psycopg_is_told_what_to_install() -> None:
-    program = (
-        "import sys\nsys.modules['psycopg'] = None\n"
-        "from perfci.errors import UsageError\n"
-        "from perfci.history.store import open_history\n"
-        "try:\n    open_history('postgresql://h/d').__enter__()\n"
-        "except UsageError as error:\n    print(error.advice)\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False
-    )
-    assert "perfci[postgres]" in done.stdout, done.stderr
-    assert "pip install 'perfci[postgres]'" not in done.stdout  # an index may have a stranger's

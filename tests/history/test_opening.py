@@ -67,12 +67,6 @@ def test_a_missing_history_is_made_only_for_who_records(place: str) -> None:
         assert len(history.runs()) == 1
 
 
-def test_folders_on_the_way_are_made_and_nothing_is_left_beside_the_file(tmp_path: Path) -> None:
-    place = tmp_path / "a" / "b" / "history.sqlite"
-    make(str(place))
-    assert list(place.parent.iterdir()) == [place]
-
-
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
@@ -97,25 +91,6 @@ def test_a_damaged_file_is_named_and_never_taken_for_an_empty_history(
     assert place.read_bytes() == before
 
 
-def test_damage_in_the_points_is_found_while_they_are_read(tmp_path: Path) -> None:
-    place = tmp_path / "history.sqlite"
-    make(str(place), runs=200)
-    with sqlite3.connect(place) as connection:
-        connection.execute("PRAGMA foreign_keys")
-        (page,) = connection.execute(
-            "SELECT rootpage FROM sqlite_master WHERE name = 'perfci_run_points'"
-        ).fetchone()
-        (size,) = connection.execute("PRAGMA page_size").fetchone()
-    connection.close()
-    content = bytearray(place.read_bytes())
-    content[(page - 1) * size : page * size] = b"\xff" * size
-    place.write_bytes(content)
-    with open_history(str(place)) as history:
-        assert len(history.runs()) == 200
-        with pytest.raises(DamagedFile, match="malformed"):
-            history.load_arrays()
-
-
 @pytest.mark.parametrize(
     ("packed", "said"),
     [
@@ -136,17 +111,6 @@ def test_points_that_no_perfci_wrote_are_damage(tmp_path: Path, packed: str, sai
             list(history.recorded_runs())
 
 
-def test_text_that_no_perfci_wrote_is_damage(tmp_path: Path) -> None:
-    place = tmp_path / "history.sqlite"
-    make(str(place))
-    connection = sqlite3.connect(place)
-    with connection:
-        connection.execute("UPDATE perfci_runs SET subject = CAST(x'fffe' AS TEXT)")
-    connection.close()
-    with pytest.raises(DamagedFile, match="UTF-8"):
-        look_over(str(place))
-
-
 def test_another_programs_database_is_refused(tmp_path: Path) -> None:
     place = tmp_path / "other.sqlite"
     with sqlite3.connect(place) as connection:
@@ -156,15 +120,6 @@ def test_another_programs_database_is_refused(tmp_path: Path) -> None:
         pass
     with pytest.raises(UsageError, match="no file"), open_history(str(tmp_path)):
         pass
-
-
-def test_a_history_shares_a_postgresql_database_with_other_programs(postgres: Server) -> None:
-    place = postgres.database("shared")
-    postgres.run("CREATE TABLE runs (name text)", "shared")
-    make(place)
-    with open_history(place) as history:
-        assert len(history.runs()) == 1
-    assert postgres.run("SELECT count(*) FROM runs", "shared") == [(0,)]
 
 
 def test_processes_that_open_a_new_history_make_one(place: str) -> None:
@@ -218,22 +173,6 @@ def test_a_locked_history_is_waited_for_and_then_said(quick_folder: Path) -> Non
     holder.stdout.close()
 
 
-def test_a_locked_postgresql_is_said(postgres: Server) -> None:
-    import psycopg
-
-    place = postgres.database("locked")
-    make(place)
-    with psycopg.connect(place) as holder:
-        holder.execute("LOCK TABLE perfci_runs IN ACCESS EXCLUSIVE MODE")
-        with (
-            pytest.raises(OutsideError, match=r"for 0\.3 s"),
-            open_history(place, wait_s=0.3) as history,
-        ):
-            history.record([recorded(2)])
-    with open_history(place) as history:
-        assert history.record([recorded(2)]) == 1
-
-
 @pytest.mark.skipif(os.getuid() == 0, reason="root may write everywhere")
 def test_a_history_that_may_not_be_written_says_so(tmp_path: Path) -> None:
     place = tmp_path / "history.sqlite"
@@ -280,38 +219,6 @@ def test_a_password_is_never_shown(postgres: Server) -> None:
         assert "postgresql://perfci" in str(caught.value)
     with open_history(postgres.database("shown")) as history:
         assert history.shown.startswith("postgresql://perfci:***@")
-
-
-def test_of_an_address_no_parameter_is_shown() -> None:
-    address = parse_address(
-        "postgresql://me:short@h/perf?sslmode=require&foo=SECRET&port=5433&passfile=SECRET-TOO"
-        "&sslpassword=x&n=1"
-    )
-    assert address.shown == "postgresql://me:***@h/perf"
-    assert address.scrubbed("no SECRET-TOO or SECRET in 1") == "no *** or *** in 1"
-    assert address.scrubbed("x") == "***"
-
-
-def test_a_missing_user_or_database_is_a_usage_error_with_advice(postgres: Server) -> None:
-    with (
-        pytest.raises(UsageError, match="doesn't let perfci in") as caught,
-        open_history(postgres.url("no_such_database")),
-    ):
-        pass
-    assert "PGPASSWORD" in caught.value.advice
-
-
-def test_addresses_name_files_and_databases(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert parse_address("a.sqlite").path == tmp_path / "a.sqlite"
-    assert parse_address("~no-such-user/a").path == tmp_path / "~no-such-user" / "a"
-    with pytest.raises(UsageError, match="can't be read as an address"):
-        parse_address("postgresql://\udcb2me@host/database")
-    assert parse_address("sqlite:///b/a.sqlite").path == tmp_path / "b" / "a.sqlite"
-    for name in ("postgres", "postgresql", "postgresql+psycopg"):
-        address = parse_address(f"{name}://me:x@db.example/perf")
-        assert address.url.drivername == "postgresql+psycopg"
-        assert address.shown == "postgresql://me:***@db.example/perf"
 
 
 def _run(place: str, statement: str) -> None:

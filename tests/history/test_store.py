@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from sqlalchemy import Engine, event
 
@@ -46,16 +45,6 @@ def test_a_run_recorded_twice_is_there_once(place: str) -> None:
     with open_history(place) as history:
         assert history.record([recorded(1), recorded(3)]) == 1
         assert [run.id for run in history.runs()] == [recorded(n).id for n in (1, 2, 3)]
-
-
-def test_runs_of_one_second_are_in_one_order_however_they_were_recorded(place: str) -> None:
-    moment = recorded(1).measured_at
-    with open_history(place) as history:
-        for number in (2, 3, 1):
-            history.record([recorded(number, measured_at=moment)])
-        in_order = [recorded(number).id for number in (1, 2, 3)]
-        assert [run.id for run in history.recorded_runs()] == in_order
-        assert [run.id for run in history.runs()] == in_order
 
 
 def test_every_field_comes_back_as_it_was(place: str) -> None:
@@ -119,33 +108,6 @@ def test_a_run_recorded_while_all_are_loaded_is_in_the_next_load_whole(postgres:
         assert len(history.load_arrays().series) == 6
 
 
-def test_a_run_that_another_writer_commits_meanwhile_is_there_once(postgres: Server) -> None:
-    place = postgres.database("meanwhile")
-    with open_history(place) as history, open_history(place) as other:
-        history.record([recorded(1)])
-        with recording_meanwhile(other, recorded(2)):
-            assert history.record([recorded(2), recorded(3)]) == 1
-        assert [in_order(run) for run in history.recorded_runs()] == [
-            in_order(recorded(n)) for n in (1, 2, 3)
-        ]
-
-
-def test_a_metric_in_two_units_is_two_series(place: str) -> None:
-    with open_history(place) as history:
-        history.record([recorded(1, points=(Point("a", "size", "bytes", 1.0),))])
-        history.record([recorded(2, points=(Point("a", "size", "count", 2.0),))])
-        assert {one.unit: one.values.tolist() for one in history.load_arrays().series} == {
-            "bytes": [1.0],
-            "count": [2.0],
-        }
-
-
-def test_an_empty_history_loads_as_one(place: str) -> None:
-    with open_history(place) as history:
-        loaded = history.load_arrays()
-        assert (loaded.runs, loaded.series, dict(loaded.environments)) == ((), (), {})
-
-
 def test_what_was_measured_or_failed_is_told_by_commit(place: str) -> None:
     with open_history(place) as history:
         history.record([recorded(1, cases=1), recorded(2, THERE)])
@@ -190,32 +152,6 @@ def test_an_acknowledgement_is_taken_back_and_no_report_that_began_before_brings
         assert before.acknowledged
 
 
-def test_acknowledging_again_without_a_note_keeps_the_note(place: str) -> None:
-    with open_history(place) as history:
-        history.remember([change(1)])
-        history.acknowledge(change(1).id, "Meant.")
-        history.acknowledge(change(1).id)
-        assert [one.note for one in history.known_changes()] == ["Meant."]
-        history.acknowledge(change(1).id, "Meant: a safer algorithm.")
-        assert [one.note for one in history.known_changes()] == ["Meant: a safer algorithm."]
-
-
-def test_an_older_note_replaces_no_newer_one(place: str) -> None:
-    with open_history(place) as history:
-        history.remember([change(1)])
-        history.acknowledge(change(1).id, "Not meant after all.")
-        history.remember([change(1, acknowledged=True, note="Meant.")])
-        (known,) = history.known_changes()
-    assert (known.acknowledged, known.note) == (True, "Not meant after all.")
-
-
-def test_trying_to_remember_leaves_nothing(place: str) -> None:
-    with open_history(place) as history:
-        history.remember([change(1)])
-        history.try_remember([change(1, sha_before="f" * 40), change(2)])
-        assert history.known_changes() == (change(1),)
-
-
 def test_a_change_is_acknowledged_by_the_beginning_of_its_id(place: str) -> None:
     with open_history(place) as history:
         history.remember([change(id="abcd1111"), change(id="abcd2222")])
@@ -242,17 +178,6 @@ def test_a_change_is_settled_and_opened_again(place: str) -> None:
             history.triage(change(1).id)
 
 
-def test_an_imported_triage_replaces_no_own_one(place: str) -> None:
-    with open_history(place) as history:
-        history.remember([change(1), change(2)])
-        history.triage(change(1).id, "wrong", "A new compiler.")
-        other = {"acknowledged": True, "resolution": "fixed", "note": "Gone."}
-        history.remember([change(1, **other), change(2, **other)])
-        first, second = history.known_changes()
-    assert (first.resolution, first.note) == ("wrong", "A new compiler.")
-    assert second == change(2, **other)
-
-
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -277,15 +202,6 @@ def test_a_run_that_could_not_be_read_back_is_refused_before_anything_is_written
         assert history.runs() == ()
 
 
-def test_loading_gives_arrays_that_fit_the_contract(place: str) -> None:
-    with open_history(place) as history:
-        history.record([recorded(1)])
-        series = history.load_arrays().series
-        assert len(series) == 4
-        for one in series:
-            assert (one.runs.dtype, one.values.dtype) == (np.int32, np.float64)
-
-
 KEY = SeriesKey(HERE.key, "case_0[n=1]", "latency_p50")
 
 
@@ -297,12 +213,6 @@ def test_the_newest_runs_of_the_branch_in_the_order_of_their_commits(place: str)
         found = history.newest({KEY: ()}, 3, "main")
     by_number = {run.position: run.points[0].value for run in nights}
     assert found == {KEY: (by_number[3], by_number[4], by_number[5])}
-
-
-def test_a_series_that_was_never_recorded_has_no_past(place: str) -> None:
-    with open_history(place) as history:
-        history.record([recorded(1)])
-        assert history.newest({KEY._replace(case="other"): ()}, 3, "main") == {}
 
 
 def test_a_renamed_case_has_the_values_of_its_earlier_names_and_of_a_run_with_both_its_own(

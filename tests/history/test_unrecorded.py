@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -37,17 +36,6 @@ def test_a_password_that_was_changed_meanwhile_loses_nothing(
     assert f"perfci history import {kept}" in caught.value.advice
     (back,) = from_lines(kept.read_bytes().splitlines(), "x")
     assert back == recorded(1)
-
-
-def test_what_no_history_would_take_is_not_kept(tmp_path: Path) -> None:
-    wrong = replace(recorded(1), measured_at="yesterday")
-    with (
-        open_history(str(tmp_path / "history.sqlite")) as history,
-        pytest.raises(UsageError, match="no time"),
-        keeping([wrong], tmp_path),
-    ):
-        history.record([wrong])
-    assert not (tmp_path / "unrecorded").exists()
 
 
 def test_a_disk_that_is_full_for_the_history_and_for_what_is_kept_is_said(tmp_path: Path) -> None:

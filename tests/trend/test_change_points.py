@@ -11,8 +11,6 @@ from perfci.trend.change_points import SizedMove, examine, examine_all
 from tests.trend.histories import wobbling
 
 SETTINGS = TrendSettings()
-OVERLAPPING = (196, 455, 483, 731, 738, 775)
-"""Seeds of ``slopes`` where two ramps claim the same points."""
 
 
 def found(values: np.ndarray) -> tuple[SizedMove, ...]:
@@ -51,12 +49,6 @@ def test_the_true_night_is_in_the_range_told_and_large_steps_have_small_ones(rho
     assert wide[1.02] > 50 * (1 - rho)
 
 
-def test_the_place_of_an_exact_value_is_sure():
-    (move,) = found([17.0] * 20 + [18.0] * 20)
-
-    assert move.within == (move.before, move.after) == (19, 20)
-
-
 def test_several_steps_are_found_each():
     values = wobbling(200)
     for at, ratio in ((40, 1.05), (90, 0.93), (150, 1.06)):
@@ -70,21 +62,6 @@ def test_several_steps_are_found_each():
 def test_one_odd_night_is_never_a_change(at, ratio):
     values = wobbling()
     values[at] *= ratio
-
-    assert found(values) == ()
-
-
-@pytest.mark.parametrize("at", [0, 60, 118])
-def test_two_odd_nights_in_a_row_are_no_change(at):
-    values = wobbling()
-    values[at : at + 2] *= 1.3
-
-    assert found(values) == ()
-
-
-def test_a_few_nights_that_end_where_they_began_are_no_change():
-    values = wobbling(rho=0.0)
-    values[60:66] *= 1.1
 
     assert found(values) == ()
 
@@ -130,22 +107,11 @@ def test_an_exact_value_that_stays_two_nights_is_a_change_and_a_sure_one():
     assert move.ratio_lo == pytest.approx(18 / 17) == move.ratio_hi
 
 
-def test_an_exact_value_of_one_night_is_none():
-    assert found([17.0] * 20 + [18.0]) == ()
-    assert found([17.0] * 20 + [18.0] + [17.0] * 20) == ()
-
-
 def test_a_count_that_was_zero_has_a_difference_and_no_ratio():
     (move,) = found([0.0] * 10 + [3.0] * 3)
 
     assert move.ratio is None
     assert move.level_after - move.level_before == pytest.approx(3.0)
-
-
-def test_a_value_that_often_repeats_but_is_not_exact_makes_no_alarm():
-    flips = np.random.default_rng(3).random((100, 365)) < 0.15
-
-    assert [found(100.0 + row) for row in flips] == [()] * 100
 
 
 def test_a_change_below_the_floor_is_not_named():
@@ -175,11 +141,6 @@ def test_backwards_a_slowdown_is_a_speedup_of_the_same_size():
     assert backward.ratio == pytest.approx(1 / forward.ratio, rel=1e-6)
 
 
-@pytest.mark.parametrize("size", range(12))
-def test_a_series_too_short_to_tell_says_nothing(size):
-    assert found(wobbling(size) if size else np.array([])) == ()
-
-
 @pytest.mark.parametrize("rho", [0.0, 0.6])
 def test_quiet_series_have_less_than_one_false_alarm_in_1000_points(rho):
     series = [wobbling(120, rho=rho, seed=seed) for seed in range(150)]
@@ -202,39 +163,6 @@ def test_no_rise_is_counted_twice(curve, ends, noise, size):
     assert all(one.after <= two.before for one, two in pairwise(moves))
     told = abs(math.fsum(math.log(move.ratio) for move in moves))
     assert told < 1.05 * abs(math.log(ends[1] / ends[0]))
-
-
-def test_a_straight_rise_of_the_logarithm_is_one_ramp():
-    seed = np.random.default_rng(0)
-
-    (move,) = found(np.geomspace(1, 10, 365) * np.exp(0.01 * seed.standard_normal(365)))
-
-    assert (move.kind, move.ratio) == ("ramp", pytest.approx(10, rel=0.05))
-    assert move.level_before == pytest.approx(1, rel=0.05)
-    assert move.level_after == pytest.approx(10, rel=0.05)
-
-
-def slopes(seed: int) -> np.ndarray:
-    """Return straight rises and falls, one after the other, under 1 % of noise."""
-    rng = np.random.default_rng(seed)
-    size = int(rng.integers(80, 300))
-    corners = np.sort(rng.choice(np.arange(5, size - 5), 4, replace=False))
-    heights = rng.normal(0.0, 0.15, len(corners))
-    return np.exp(np.interp(np.arange(size), corners, heights) + rng.normal(0.0, 0.01, size))
-
-
-@pytest.mark.parametrize("seed", [*range(8), *OVERLAPPING])
-def test_the_reciprocal_of_a_series_has_the_same_changes_the_other_way(seed):
-    values = slopes(seed)
-    moves, mirrored = found(values), found(1.0 / values)
-
-    assert [(one.kind, one.before, one.after) for one in moves] == [
-        (one.kind, one.before, one.after) for one in mirrored
-    ]
-    for one, other in zip(moves, mirrored, strict=True):
-        assert one.level_before * other.level_before == pytest.approx(1.0)
-        assert one.level_after * other.level_after == pytest.approx(1.0)
-        assert (one.level_after > one.level_before) == (one.ratio > 1.0)
 
 
 def any_series(rng: np.random.Generator) -> np.ndarray:

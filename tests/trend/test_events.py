@@ -10,7 +10,7 @@ import pytest
 
 from perfci.trend import KnownChange, Series, SeriesKey, Timeline, TrendEvent
 from perfci.trend.changes import analyse
-from perfci.trend.events import Span, common_places, group_events
+from perfci.trend.events import group_events
 from tests.trend.histories import run, wobbling
 
 SIZE = 120
@@ -124,38 +124,6 @@ def test_an_event_keeps_its_id_though_its_worst_change_is_another():
     (without,) = group_events(changes, later, lines("one"))
 
     assert after.id == before.id != without.id
-
-
-def test_a_wide_range_goes_to_where_others_are_sure_and_not_the_other_way_about():
-    sure = [Span(49, 49, 50, 50)] * 3 + [Span(59, 59, 60, 60)] * 2
-    wide = Span(45, 51, 52, 70)
-
-    assert common_places([*sure, wide]) == [50, 50, 50, 60, 60, 50]
-
-
-def test_two_near_places_stay_two_where_several_changes_lie_at_each():
-    first, second = [Span(48, 49, 50, 53)] * 20, [Span(51, 53, 54, 55)] * 20
-
-    assert common_places([*first, *second]) == [50] * 20 + [54] * 20
-
-
-def test_an_event_goes_one_way():
-    worse = [of("one", number, (70, 1.1)) for number in range(4)]
-    better = [of("one", number, (70, 0.9)) for number in range(4, 7)]
-
-    both = events([*worse, *better, *(of("one", n) for n in range(7, 30))], lines("one"))
-
-    assert {(event.worse, event.series, event.rows) for event in both} == {
-        (True, 4, (69, 70)),
-        (False, 3, (69, 70)),
-    }
-
-
-def test_a_case_whose_mean_moved_a_run_after_its_median_is_one_event():
-    median, other = of("one", 1, (70, 1.3)), of("one", 3, (72, 1.3))
-    mean = replace(of("one", 2, (71, 1.3)), key=median.key._replace(metric="latency_mean"))
-
-    assert [event.series for event in events([median, mean, other], lines("one"))] == [1, 2]
 
 
 def test_one_new_change_does_not_make_a_known_event_new():

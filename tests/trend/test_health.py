@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from perfci.model.run import GateOutcome
-from perfci.trend import SeriesKey, Timeline
+from perfci.trend import Timeline
 from perfci.trend.health import health, replaced_environments, series_gone
-from perfci.units import date_of, day_of
 from tests.trend.histories import ENVIRONMENT, date, run, series, timelines
 
 NOW = "2026-03-23T05:00:00Z"
@@ -74,25 +73,6 @@ def test_what_another_tool_measured_or_a_new_driver_replaced_lacks_no_nights():
     assert told.days_since_run == {"new": 3}
 
 
-def test_a_clock_that_is_behind_makes_no_run_older_than_today():
-    (told,) = health([], timelines(9), now=date(2)).days_since_run.values()
-
-    assert told == 0
-
-
-@pytest.mark.parametrize(
-    ("date", "day"), [("1970-01-01", 0), ("2000-02-29", 11_016), ("2026-11-21", 20_778)]
-)
-def test_dates_are_days_since_1970(date, day):
-    assert day_of(f"{date}T23:59:59Z") == day
-    assert date_of(day) == date
-
-
-def test_what_is_no_date_is_no_day():
-    assert day_of("") is None
-    assert day_of("yesterday") is None
-
-
 def line(name: str, days: range, **fields: object) -> Timeline:
     return Timeline(name, tuple(run(day, **fields) for day in days))
 
@@ -108,23 +88,11 @@ def test_an_environment_that_began_later_on_the_same_runner_replaces_the_one_bef
     assert replaced(old, line("elsewhere", range(10, 20), runner="runner-2")) == set()
 
 
-def test_environments_that_take_turns_on_a_runner_are_both_in_use():
-    odd, even = line("odd", range(1, 20, 2)), line("even", range(0, 20, 2))
-
-    assert replaced(odd, even) == set()
-
-
 def test_an_environment_is_in_use_while_one_of_its_runners_has_it():
     first, second = line("both", range(10)), line("both", range(10), runner="runner-2")
     both = Timeline("both", (*first.runs, *second.runs))
 
     assert replaced(both, line("new", range(10, 20))) == set()
-
-
-def test_other_tools_environments_replace_each_other_not():
-    old = line("old", range(10), source="asv")
-
-    assert replaced(old, line("new", range(10, 20), source="asv")) == set()
 
 
 def test_a_benchmark_that_its_environments_last_two_weeks_lack_is_gone():
@@ -136,11 +104,3 @@ def test_a_benchmark_that_its_environments_last_two_weeks_lack_is_gone():
     gone = series_gone(timelines(60), many, ())
     assert {key.case for key in gone} == {"removed"}
     assert len(series_gone(timelines(60), many, {ENVIRONMENT})) == 3
-
-
-def test_a_night_that_a_clock_put_far_ahead_makes_nothing_go():
-    nights = (*timelines(20)[ENVIRONMENT].runs, run(20, measured_at=date(4000)))
-    one = series(np.ones(20))
-
-    assert one.key == SeriesKey(ENVIRONMENT, "encoder", "latency_p50")
-    assert series_gone({ENVIRONMENT: Timeline(ENVIRONMENT, nights)}, [one], ()) == frozenset()

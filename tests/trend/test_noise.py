@@ -7,7 +7,7 @@ import pytest
 
 from perfci.trend import TrendSettings
 from perfci.trend.change_points import examine, examine_all, segment
-from perfci.trend.noise import Wander, prepare
+from perfci.trend.noise import prepare
 from tests.trend.histories import noise
 
 SEEDS = range(60)
@@ -52,13 +52,6 @@ def test_a_larger_step_is_named_at_least_as_often() -> None:
     assert named[-1] >= 0.95 * len(SEEDS)
 
 
-def test_trimming_costs_normal_noise_nothing() -> None:
-    values = np.exp(np.random.default_rng(3).normal(0.0, 0.01, 4000))
-    found = prepare(values)
-    assert found.sigma == pytest.approx(0.01, rel=0.05)
-    assert found.rho < 0.1
-
-
 def swinging(seed: int, swing: np.ndarray, size: float = 0.0) -> np.ndarray:
     noise = np.random.default_rng(seed).normal(0.0, 0.01, len(swing))
     return np.exp(swing + noise + size * (np.arange(len(swing)) >= len(swing) // 2))
@@ -72,13 +65,6 @@ def test_a_cycle_hides_no_step_that_stays_for_many_cycles() -> None:
     ]
     assert sum(any(abs(place - 182) <= 5 for place in places) for places in named) >= 19
     assert sum(map(len, named)) <= 22
-
-
-def test_a_level_is_held_against_blocks_about_as_long_as_itself() -> None:
-    wander = Wander(((10, 4.0), (20, 2.0), (40, 1.0)), 30.0)
-    assert wander.variance(9, 25) == (4.0 + 2.0) / 2
-    assert wander.variance(5, 500) == (4.0 + 1.0) / 2
-    assert Wander().variance(5, 500) == 0.0
 
 
 @pytest.mark.parametrize("size", [730, 1000])
@@ -97,14 +83,3 @@ def test_the_noise_of_a_loud_window_counts_there(monkeypatch):
     before = sum(len(moves) for moves in examine_all(many, TrendSettings()))
 
     assert 2 * named < before
-
-
-def test_modes_that_last_longer_than_a_block_of_a_short_series_are_no_changes(monkeypatch):
-    rng = np.random.default_rng(20261128)
-    many = [np.exp(modes(rng, 120)) for _ in range(60)]
-
-    named = sum(len(moves) for moves in examine_all(many, TrendSettings()))
-    monkeypatch.setattr("perfci.trend.noise.SHORT_SERIES_BLOCK", 2)
-    before = sum(len(moves) for moves in examine_all(many, TrendSettings()))
-
-    assert 3 * named < before

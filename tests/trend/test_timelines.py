@@ -63,14 +63,6 @@ def test_without_positions_the_commits_dates_decide():
     assert shas(arrange(history(nights))) == [1, 5, 6]
 
 
-def test_runs_of_one_commit_stand_as_they_were_measured():
-    nights = [run(1, id="late", measured_at=date(9)), run(1, id="early", measured_at=date(2))]
-
-    arranged = arrange(history(nights), order=order(1))
-
-    assert [one.id for one in arranged.timelines[ENVIRONMENT].runs] == ["early", "late"]
-
-
 def test_commits_that_a_force_push_removed_are_named_and_not_shown():
     nights = [run(0), run(1), run(2)]
     loaded = history(nights, part([0, 1, 2], [1.0, 2.0, 3.0]))
@@ -158,10 +150,6 @@ def test_earlier_names_are_those_that_became_this_one(case, names):
     assert set(earlier_names(case, aliases)) == names
 
 
-def test_aliases_in_a_circle_come_to_an_end():
-    assert current_name("a", {"a": "b", "b": "a"}) in {"a", "b"}
-
-
 def test_values_in_an_older_unit_are_converted_and_named():
     nights = [run(0), run(1), run(2)]
     loaded = history(nights, part([0], [1500.0], unit="ms"), part([1, 2], [1.5, 1.6]))
@@ -184,44 +172,12 @@ def test_values_in_a_unit_that_cant_be_converted_are_left_out_and_named():
     assert "values in laps are left out" in arranged.notes[0]
 
 
-def test_what_is_left_out_of_a_benchmarks_many_cases_is_one_note():
-    parts = [
-        part(*some, case=f"encoder[n={n}]", unit=unit)
-        for n in range(9)
-        for unit, some in (("laps", ([0], [1.0])), ("s", ([1, 2], [1.5, 1.6])))
-    ]
-
-    (note,) = arrange(history([run(i) for i in range(3)], *parts)).notes
-
-    assert note.startswith("encoder[n=0] ")
-    assert note.endswith("it is now in s. The same holds for 8 more of this benchmark's series.")
-
-
-def test_values_that_are_no_numbers_are_left_out():
-    loaded = history([run(i) for i in range(3)], part([0, 1, 2], [1.0, np.nan, np.inf]))
-
-    assert arrange(loaded).series[0].values.tolist() == [1.0]
-
-
 def test_a_change_of_the_benchmarks_own_source_is_marked_where_it_is():
     nights = [run(i) for i in range(6)]
     sources = {(ENVIRONMENT, "encoder"): np.array([4, 4, -1, 4, 7, 7])}
     loaded = history(nights, part(range(6), np.ones(6)), sources=sources)
 
     assert arrange(loaded).series[0].source_changes == (4,)
-
-
-def test_an_alias_of_a_name_that_no_run_has_is_a_note():
-    loaded = history([run(0)], part([0], [1.0], case="encode[batch=1]"))
-
-    right = arrange(loaded, aliases={"encode[batch=1]": "encode"}).notes
-    mistyped = arrange(loaded, aliases={"encod": "encode", "encode": "encodr"}).notes
-
-    assert right == ()
-    assert mistyped == (
-        "The alias of `encod` for `encode`: no run has a case named `encod`.",
-        "The alias of `encode` for `encodr`: no run has a case named `encodr`.",
-    )
 
 
 def test_a_further_night_of_a_commit_stands_at_when_it_was_measured():
@@ -233,52 +189,3 @@ def test_a_further_night_of_a_commit_stands_at_when_it_was_measured():
     )
 
     assert dates_of(Timeline(ENVIRONMENT, nights)) == (date(0), date(4), date(1), date(6))
-
-
-def test_dates_in_many_zones_are_in_the_order_of_their_instants():
-    nights = [
-        run(2, position=None, committed_at="2026-01-02T10:00:00-11:00"),  # 21:00 in UTC
-        run(1, position=None, committed_at="2026-01-02T22:00:00+12:00"),  # 10:00
-        run(0, position=None, committed_at="2026-01-02T09:00:00Z"),
-    ]
-
-    arranged = arrange(history(nights))
-
-    assert shas(arranged) == [0, 1, 2]
-    first, *_, last = arranged.timelines[ENVIRONMENT].runs
-    assert first.committed_at == "2026-01-02T09:00:00+00:00"
-    assert last.committed_at == "2026-01-02T21:00:00+00:00"
-
-
-@pytest.mark.parametrize("unreadable", ["not a time", "1970-01-01T00:00:00Z", "2026-13-01T00:00Z"])
-def test_a_commit_without_a_date_that_can_be_read_stands_where_it_was_measured(unreadable):
-    nights = [run(i, position=None) for i in range(4)]
-    nights[2] = run(2, position=None, committed_at=unreadable)
-
-    arranged = arrange(history(nights))
-
-    assert shas(arranged) == [0, 1, 2, 3]
-    assert any(
-        "commit's date of 1 run can't be read: it stands where it was measured." in note
-        for note in arranged.notes
-    )
-
-
-def test_a_run_without_any_time_is_left_out_and_counted():
-    lost = {"position": None, "committed_at": "not a time", "measured_at": "not a time"}
-    nights = [run(0, position=None), run(1, **lost), run(2)]
-    loaded = history(nights, part([0, 1, 2], [1.0, 2.0, 3.0]))
-
-    arranged = arrange(loaded)
-
-    assert shas(arranged) == [0, 2]
-    assert arranged.series[0].values.tolist() == [1.0, 3.0]
-    assert any("1 run is left out" in note for note in arranged.notes)
-    assert shas(arrange(loaded, order=order(0, 1, 2))) == [0, 1, 2]  # its commit has a place
-
-
-def test_a_commit_dated_after_its_run_is_counted():
-    nights = [run(0, position=None), run(1, position=None, committed_at=date(100))]
-
-    assert any("a clock was wrong" in note for note in arrange(history(nights)).notes)
-    assert arrange(history(nights), order=order(0, 1)).notes == ()

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -59,16 +57,6 @@ def test_words_and_filters_narrow_the_list(watched: Watched, year_site: Path) ->
     assert "Nothing matches" in page.locator("#results").inner_text()
 
 
-def test_on_a_page_what_moved_comes_first(watched: Watched, year_site: Path) -> None:
-    page = watched.open(page_of(year_site, "encoder"))
-    page.wait_for_selector("article")
-    classes = [card.get_attribute("class") for card in page.locator("article").all()]
-    assert classes[0] == "card worse"
-    sections = [heading.inner_text() for heading in page.locator(".case h2").all()]
-    assert sections == ["batch=1,mode=eager", "batch=16,mode=default", "batch=16,mode=eager"]
-    assert [one.split()[1] for one in map(str, classes)][4:6] == ["worse", "steady"]
-
-
 def test_a_found_case_opens_at_its_own_chart(watched: Watched, year_site: Path) -> None:
     page = watched.open(year_site / "index.html")
     page.get_by_label("Search").fill("batch=16 graph_breaks")
@@ -105,26 +93,6 @@ def test_the_keyboard_alone_tells_each_nights_commit(watched: Watched, year_site
     assert "7 Nov 2026" in card.locator(".readout").inner_text()
     page.keyboard.press("Tab")
     assert "20 Nov 2026" in card.locator(".readout").inner_text()
-
-
-def test_the_pointer_tells_the_night_under_it(watched: Watched, year_site: Path) -> None:
-    page = watched.open(page_of(year_site, "encoder"))
-    page.wait_for_selector(f"{H200_STEP} >> .changes")
-    plot = page.locator(H200_STEP).get_by_role("slider")
-    box = plot.bounding_box()
-    assert box is not None
-    plot.hover(position={"x": 60, "y": 100})
-    assert "Nov 2025" in page.locator(f"{H200_STEP} .readout").inner_text()
-    plot.hover(position={"x": box["width"] / 2, "y": 100})
-    assert re.search(r"(May|Jun) 2026", page.locator(f"{H200_STEP} .readout").inner_text())
-
-
-@pytest.mark.parametrize("watched", [{"width": 360, "touch": True}], indirect=True)
-def test_a_finger_tells_the_night_that_it_taps(watched: Watched, year_site: Path) -> None:
-    page = watched.open(page_of(year_site, "encoder"))
-    page.wait_for_selector(f"{H200_STEP} >> .changes")
-    page.locator(H200_STEP).get_by_role("slider").tap(position={"x": 60, "y": 100})
-    assert "2025" in page.locator(f"{H200_STEP} .readout").inner_text()
 
 
 def test_a_change_and_the_releases_are_drawn(watched: Watched, year_site: Path) -> None:
@@ -207,12 +175,6 @@ def test_the_button_turns_the_colours_and_the_choice_stays(
     assert page.evaluate(ground) == light
 
 
-@pytest.mark.parametrize("watched", [{"scheme": "dark"}], indirect=True)
-def test_the_systems_colours_are_followed(watched: Watched, year_site: Path) -> None:
-    page = watched.open(year_site / "index.html")
-    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(17, 20, 23)"
-
-
 @pytest.mark.parametrize("watched", [{"width": width} for width in WIDTHS], indirect=True)
 @pytest.mark.parametrize("where", ["index", "encoder"])
 def test_nothing_hangs_over_at_any_size(watched: Watched, year_site: Path, where: str) -> None:
@@ -225,67 +187,6 @@ def test_nothing_hangs_over_at_any_size(watched: Watched, year_site: Path, where
     for card in page.locator("article, #results, .moved").all():
         box = card.bounding_box()
         assert box is None or box["x"] + box["width"] <= shown[0]
-
-
-@pytest.mark.parametrize("watched", [{"width": width} for width in WIDTHS], indirect=True)
-def test_a_large_factor_stands_beside_what_it_is_of(watched: Watched, tmp_path: Path) -> None:
-    trend = year()
-    large = replace(trend.changes[0], ratio=5_039.7, ratio_lo=5_000.0, ratio_hi=5_100.0)
-    page = watched.open(write_site(with_changes(trend, large), tmp_path / "site") / "index.html")
-    size = page.locator(".moved .size strong").first
-    assert "×5,040" in size.inner_text()
-    its, others = size.bounding_box(), page.locator(".moved .what").first.bounding_box()
-    assert its
-    assert others
-    beside = its["x"] + its["width"] <= others["x"] or its["y"] + its["height"] <= others["y"]
-    assert beside
-
-
-def test_the_search_is_one_link_away_from_the_headline(watched: Watched, year_site: Path) -> None:
-    page = watched.open(year_site / "index.html")
-    page.wait_for_selector(RESULTS)
-    page.get_by_role("link", name="Search them all").click()
-    expect(page.get_by_label("Search", exact=True)).to_be_focused()
-
-
-def test_dates_of_unevenly_spaced_runs_do_not_overprint(watched: Watched, tmp_path: Path) -> None:
-    trend = quiet_trend(nights=120)
-    (line,) = trend.timelines.values()
-    days = [f"2022-0{1 + row // 12}-{1 + row % 12:02}T00:00:00Z" for row in range(96)]
-    months = [f"20{23 + row // 12}-{1 + row % 12:02}-03T00:00:00Z" for row in range(24)]
-    runs = tuple(
-        replace(one, committed_at=moment, measured_at=moment)
-        for one, moment in zip(line.runs, (*days, *months), strict=True)
-    )
-    lines = {line.environment: replace(line, runs=runs)}
-    site = write_site(replace(trend, timelines=lines), tmp_path / "site")
-    page = watched.open(page_of(site, "work"))
-    page.wait_for_selector(".card text.tick.middle")
-    boxes = [one.bounding_box() for one in page.locator(".card text.tick.middle").all()]
-    ends = sorted((box["x"], box["x"] + box["width"]) for box in boxes if box)
-    assert len(ends) >= 3
-    assert all(end < begin for (_, end), (begin, _) in pairwise(ends))
-
-
-def test_a_month_of_another_year_says_which_where_no_january_is_between(
-    watched: Watched, tmp_path: Path
-) -> None:
-    trend = quiet_trend(nights=120)
-    (line,) = trend.timelines.values()
-    months = ("2021-06", "2021-07", "2023-04", "2024-01", "2024-06")
-    days = [f"{month}-{1 + row:02}T00:00:00Z" for month in months for row in range(24)]
-    runs = tuple(
-        replace(one, committed_at=moment, measured_at=moment)
-        for one, moment in zip(line.runs, days, strict=True)
-    )
-    lines = {line.environment: replace(line, runs=runs)}
-    site = write_site(replace(trend, timelines=lines), tmp_path / "site")
-    page = watched.open(page_of(site, "work"))
-    page.wait_for_selector(".card text.tick.middle")
-    chart = page.locator(".card").first
-    assert sorted(chart.locator("text.tick.middle").all_text_contents()) == sorted(
-        ["Jul", "Apr 2023", "2024", "Jun"]
-    )
 
 
 def test_a_page_without_its_data_says_so(browser: Browser, year_site: Path, tmp_path: Path) -> None:
@@ -307,23 +208,3 @@ def test_numbers_read_the_same_in_the_browser(watched: Watched, year_site: Path)
     for unit in ("s", "bytes", "bytes/call", "flop", "count", "ratio", "items/s"):
         told = page.evaluate("([v, u]) => v.map((one) => perfci.value(one, u))", [values, unit])
         assert told == [format_value(value, unit) for value in values]
-
-
-def test_nights_of_one_commit_on_one_day_can_be_told_apart(
-    watched: Watched, tmp_path: Path
-) -> None:
-    trend = quiet_trend(nights=4)
-    (line,) = trend.timelines.values()
-    twice = [
-        replace(one, sha=line.runs[0].sha, measured_at=f"2025-11-22T2{row}:05:00+00:00")
-        for row, one in enumerate(line.runs)
-    ]
-    lines = {line.environment: replace(line, runs=tuple(twice))}
-    few = frozenset(one.key for one in trend.series)
-    site = write_site(replace(trend, timelines=lines, too_few=few), tmp_path / "site")
-    page = watched.open(page_of(site, "work"))
-    page = watched.open(site / "index.html")
-    page.wait_for_selector(RESULTS)
-    assert "too few runs" in page.locator(RESULTS).inner_text()
-    page.get_by_label("Only what moved").check()
-    assert "Nothing matches" in page.locator("#results").inner_text()

@@ -10,7 +10,7 @@ import pytest
 from perfci.trend import Change, Drift, KnownChange, Trend, Withdrawal
 from tests.lacking import needed
 from tests.report.conftest import Watched
-from tests.report.site.conftest import page_of, write_site
+from tests.report.site.conftest import write_site
 from tests.report.site.histories import (
     GPU,
     Shapes,
@@ -74,25 +74,6 @@ def test_a_busy_overview_takes_three_screens_and_folds_the_rest(
     assert folded.locator("h3").first.is_visible()
 
 
-@pytest.mark.parametrize("watched", [{"width": 360}], indirect=True)
-def test_a_phone_folds_more_of_a_busy_overview(watched: Watched, tmp_path: Path) -> None:
-    page = watched.open(write_site(busy(), tmp_path / "site") / "index.html")
-    page.wait_for_selector("#results tbody tr")
-    lists = page.locator("section:has(#new-title)")
-    assert lists.locator(".moved li:visible").count() == 3
-    lists.locator(".wide > summary").click()
-    assert lists.locator(".moved li:visible").count() == 5
-    assert lists.locator("details.fold > summary").is_visible()
-
-
-def test_a_rows_next_steps_are_one_click_away(watched: Watched, tmp_path: Path) -> None:
-    page = watched.open(write_site(busy(), tmp_path / "site") / "index.html")
-    row = page.locator(".moved li").first
-    row.get_by_text("Next steps").click()
-    expect(row.locator(".act code").first).to_contain_text("perfci bisect ")
-    expect(row.locator(".act code").last).to_contain_text("perfci history triage ")
-
-
 def test_a_long_list_of_series_is_loaded_when_it_is_used(watched: Watched, tmp_path: Path) -> None:
     site = write_site(quiet_trend(cases=5000, nights=8), tmp_path / "site")
     page = watched.open(site / "index.html")
@@ -102,29 +83,3 @@ def test_a_long_list_of_series_is_loaded_when_it_is_used(watched: Watched, tmp_p
     page.get_by_label("Search").fill("n=4999")
     expect(page.locator("#results tbody tr")).to_have_count(1)
     assert any("search.js" in url for url in watched.asked)
-
-
-def test_a_link_to_a_search_loads_the_long_list(watched: Watched, tmp_path: Path) -> None:
-    site = write_site(quiet_trend(cases=5000, nights=8), tmp_path / "site")
-    watched.page.goto(f"{(site / 'index.html').as_uri()}#?words=n%3D4999")
-    expect(watched.page.locator("#results tbody tr")).to_have_count(1)
-
-
-def test_a_long_ramp_is_marked_above_its_values_and_months_are_dated(
-    watched: Watched, year_site: Path
-) -> None:
-    page = watched.open(page_of(year_site, "encoder"))
-    ramp = page.locator("article[aria-label='encoder[batch=16,mode=eager] latency_p50']").first
-    ramp.scroll_into_view_if_needed()
-    ramp.locator("rect.range.long").wait_for()
-    box = ramp.locator("rect.range.long").bounding_box()
-    assert box is not None
-    assert box["height"] <= 6
-    assert box["width"] > 28
-    step = page.locator("rect.range:not(.long)").first.bounding_box()
-    assert step is not None
-    assert step["height"] > 100
-    dates = ramp.locator("text.tick.middle").all_text_contents()
-    assert len(dates) >= 11
-    assert "Mar" in dates
-    assert "Apr" in dates

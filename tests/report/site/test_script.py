@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
 
 from perfci.report.site.data import script
 from perfci.trend import Trend, benchmark_of
@@ -17,22 +14,6 @@ from tests.report.conftest import Watched
 from tests.report.hostile import NAMES
 from tests.report.site.conftest import write_site
 from tests.report.site.histories import GPU, Shapes, change, quiet_trend, run, series, timeline
-
-TEXT = st.text(max_size=40) | st.sampled_from(
-    ["</script>", "<!--", "]]>", "\u2028", "\u2029", '");alert(1)//', "\\", "\\u003c", "${1}"]
-)
-PAYLOADS = st.recursive(TEXT | st.integers(-(2**52), 2**52) | st.none(), st.lists, max_leaves=12)
-
-
-@given(name=TEXT, payload=PAYLOADS)
-def test_a_script_is_one_call_with_exactly_its_data(name: str, payload: object) -> None:
-    text = script("chunk", name, payload).decode()
-    assert text.startswith("perfciTrend(")
-    assert text.endswith(");\n")
-    assert not set(text) & set("<>&\u2028\u2029")
-    assert "\n" not in text[:-1]
-    arguments = json.loads(f"[{text.removeprefix('perfciTrend(').removesuffix(');' + chr(10))}]")
-    assert arguments == ["chunk", name, payload]
 
 
 def hostile() -> Trend:
@@ -102,10 +83,6 @@ def test_no_file_of_the_site_leaves_it(tmp_path: Path) -> None:
     assert len(list((site / "benchmarks").iterdir())) == len(
         {benchmark_of(one.key.case) for one in hostile().series}
     )
-
-
-def test_numpys_numbers_are_told_as_numbers() -> None:
-    assert script("a", "b", [np.float64(1.5)]) == b'perfciTrend("a","b",[1.5]);\n'
 
 
 def test_not_a_number_is_no_script_error() -> None:

@@ -245,29 +245,6 @@ def test_commits_that_a_force_push_took_away_are_a_note(recorded: Recorded) -> N
     assert any("3 commits" in note and "force-push" in note for note in told["notes"])
 
 
-def test_a_release_is_shown_at_the_next_measured_commit(recorded: Recorded) -> None:
-    assert recorded.trend()["releases"] == {recorded.shas[TAGGED_AT + 1]: "v2.0"}
-
-
-def test_the_commits_order_counts_and_not_the_clocks(recorded: Recorded) -> None:
-    recorded.record([(3, recorded.shas[-1], "late", 1.0), (9, recorded.shas[0], "late", 2.0)])
-    (late,) = (
-        one
-        for one in recorded.trend()["series"]
-        if (one["case"], one["metric"]) == ("late", "latency_p50")
-    )
-    assert (late["latest"], late["latest_sha"]) == (1e-3, recorded.shas[-1])
-
-
-def test_outside_a_repository_the_recorded_order_counts(
-    recorded: Recorded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    told = recorded.trend()
-    assert told["changes"][0]["sha_after"] == recorded.shas[STEP_AT]
-    assert "no repository" in told["notes"][1]
-
-
 @pytest.mark.parametrize(
     ("depth", "note"), [("1", "shallow clone"), (None, "None of the recorded commits")]
 )
@@ -302,16 +279,6 @@ def test_a_branch_that_only_the_remote_has_is_found(
     assert recorded.trend("--branch", "main")["releases"] != {}
 
 
-def test_a_branch_that_is_none_is_a_usage_error(recorded: Recorded) -> None:
-    with pytest.raises(UsageError, match="mian"):
-        recorded.trend("--branch", "mian")
-
-
-def test_a_renamed_benchmark_is_one_series(recorded: Recorded) -> None:
-    recorded.project.write("perfci.toml", '[aliases]\nwork = "labour"\n')
-    assert {one["case"] for one in recorded.trend()["series"]} == {"labour"}
-
-
 def test_a_renamed_benchmarks_change_keeps_its_id_and_its_acknowledgement(
     recorded: Recorded,
 ) -> None:
@@ -327,32 +294,6 @@ def test_a_renamed_benchmarks_change_keeps_its_id_and_its_acknowledgement(
     with open_history(str(recorded.history)) as history:
         (known,) = history.known_changes()
     assert (known.id, known.series.case, known.acknowledged) == (first["id"], "labour", True)
-
-
-def test_a_change_between_runs_without_a_commit_is_remembered_by_them(
-    recorded: Recorded,
-) -> None:
-    with open_history(str(recorded.history)) as history:
-        bare = [replace(run, sha="", branch="") for run in history.recorded_runs()]
-    recorded.history = recorded.history.with_name("imported.sqlite")
-    with open_history(str(recorded.history)) as history:
-        history.record(bare)
-    assert [one["status"] for one in recorded.trend()["changes"]] == ["new"]
-    with open_history(str(recorded.history)) as history:
-        (known,) = history.known_changes()
-    ends = f"run-{STEP_AT - 1}-work", f"run-{STEP_AT}-work"
-    assert (known.sha_before, known.sha_after) == ends
-
-
-def test_commits_that_an_import_shortened_are_found_in_the_repository(recorded: Recorded) -> None:
-    recorded.history = recorded.history.with_name("imported.sqlite")
-    recorded.record([(at, sha[:9], "work", 1.0 + 0.1 * at) for at, sha in enumerate(recorded.shas)])
-    told = recorded.trend()
-    (environment,) = told["environments"]
-    assert (environment["runs"], environment["vanished"]) == (COMMITS, [])
-    assert environment["newest_sha"] == recorded.shas[-1]
-    assert told["releases"] == {recorded.shas[TAGGED_AT]: "v2.0"}
-    assert not any("None of the recorded commits" in note for note in told["notes"])
 
 
 def test_what_cannot_be_remembered_is_not_told(recorded: Recorded, tmp_path: Path) -> None:
@@ -396,16 +337,6 @@ def test_a_history_that_is_not_there_is_not_made(recorded: Recorded, tmp_path: P
     assert not recorded.history.exists()
 
 
-def test_a_refused_folder_is_reported_before_anything_is_read(
-    recorded: Recorded, tmp_path: Path
-) -> None:
-    (tmp_path / "taken").mkdir()
-    (tmp_path / "taken" / "mine").write_text("")
-    recorded.history = tmp_path / "missing.sqlite"
-    with pytest.raises(UsageError, match="other files"):
-        recorded.trend("--html", str(tmp_path / "taken"))
-
-
 def test_an_empty_history_says_so(recorded: Recorded, tmp_path: Path) -> None:
     recorded.history = tmp_path / "empty.sqlite"
     with open_history(str(recorded.history)):
@@ -413,58 +344,6 @@ def test_an_empty_history_says_so(recorded: Recorded, tmp_path: Path) -> None:
     told = recorded.trend("--html", str(tmp_path / "site"))
     assert told["series"] == []
     assert "Nothing is recorded yet" in (tmp_path / "site" / "index.html").read_text()
-
-
-def test_the_first_report_says_that_all_is_new_to_it(recorded: Recorded) -> None:
-    assert "No change was reported before" in recorded.trend()["notes"][0]
-    assert recorded.trend()["notes"] == []
-
-
-def test_the_first_change_after_quiet_reports_is_new_to_none_remembered(recorded: Recorded) -> None:
-    quiet = Recorded(recorded.project, recorded.shas)
-    quiet.history = recorded.history.with_name("quiet.sqlite")
-    quiet.record([(place, sha, "work", 1.0) for place, sha in enumerate(recorded.shas[:20])])
-    for _ in range(2):
-        told = quiet.trend()
-        assert (told["changes"], told["notes"]) == ([], [])
-
-
-def test_a_quiet_branch_has_a_date_for_each_night(recorded: Recorded) -> None:
-    sha, noise = recorded.shas[-1], random.Random(3)
-    runs = [
-        RecordedRun(
-            id=f"again-{day}",
-            source="nightly",
-            sha=sha,
-            subject="the last",
-            branch="main",
-            committed_at="2026-03-01T12:00:00+00:00",
-            measured_at=f"2026-03-{1 + day:02}T23:00:00+00:00",
-            position=39,
-            environment=Environment("quiet", {}),
-            runner="runner-1",
-            points=(
-                Point(
-                    *("work", "latency_p50", "s"),
-                    noise.gauss(1.0, 0.003) * (1.1 if day >= 12 else 1.0),
-                    (1.0, 1.0),
-                ),
-            ),
-        )
-        for day in range(24)
-    ]
-    with open_history(str(recorded.history)) as history:
-        history.record(runs)
-    site = recorded.project.folder.parent / "site"
-    told = recorded.trend("--html", str(site))
-    (change,) = (one for one in told["changes"] if one["environment"] == "quiet")
-    assert change["sha_before"] == change["sha_after"] == sha
-    assert change["at"] == "2026-03-13T23:00:00+00:00"
-    (series,) = (one for one in told["series"] if one["environment"] == "quiet")
-    assert series["latest_at"] == "2026-03-24T23:00:00+00:00"
-    texts = [path.read_text() for path in (site / "data").glob("timeline-*.js")]
-    (payload,) = (text for text in texts if '"key":"quiet"' in text)
-    assert '"dates":["2026-03-01","2026-03-02","2026-03-03"' in payload
 
 
 def test_one_series_beyond_all_computing_takes_no_report_with_it(recorded: Recorded) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.lacking import needed
 from tests.report.conftest import Watched
 from tests.report.site.conftest import page_of, write_site
-from tests.report.site.histories import GPU, quiet_trend, year
+from tests.report.site.histories import year
 
 expect = needed("playwright.sync_api").expect
 
@@ -61,34 +61,6 @@ def test_a_mouse_drawn_over_one_chart_zooms_all_of_them_and_the_address_keeps_it
     assert "from=" not in page.url
 
 
-def test_runs_stand_at_their_dates_where_that_is_asked_for(
-    watched: Watched, tmp_path: Path
-) -> None:
-    trend = quiet_trend(nights=5)
-    (line,) = trend.timelines.values()
-    days = ("2025-01-01", "2025-01-02", "2025-01-03", "2025-01-04", "2026-01-04")
-    runs = tuple(
-        replace(one, committed_at=f"{day}T00:00:00Z", measured_at=f"{day}T00:00:00Z")
-        for one, day in zip(line.runs, days, strict=True)
-    )
-    lines = {GPU: replace(line, runs=runs)}
-    page = watched.open(
-        page_of(write_site(replace(trend, timelines=lines), tmp_path / "s"), "work")
-    )
-    page.wait_for_selector(DRAWN)
-
-    def places() -> list[float]:
-        drawn = page.locator(DRAWN).get_attribute("d") or ""
-        return [float(part.split()[0]) for part in drawn.replace("M", "L").split("L") if part]
-
-    first, second, *_, last = places()
-    assert abs((second - first) - (last - first) / 4) < 1
-    page.get_by_label("Axis").select_option("dates")
-    first, second, *_, last = places()
-    assert second - first < (last - first) / 100
-    assert "axis=dates" in page.url
-
-
 def test_commits_and_ranges_link_to_the_forge(watched: Watched, tmp_path: Path) -> None:
     site = write_site(replace(year(), forge="https://github.com/octo/models"), tmp_path / "site")
     page = watched.open(site / "index.html")
@@ -99,17 +71,3 @@ def test_commits_and_ranges_link_to_the_forge(watched: Watched, tmp_path: Path) 
     assert page.locator(f".changes a[href='{compare}']").count() == 1
     commit = page.locator(".readout a").first.get_attribute("href") or ""
     assert commit.startswith("https://github.com/octo/models/commit/")
-
-
-def test_where_no_forge_is_known_commits_are_text(watched: Watched, year_site: Path) -> None:
-    page = watched.open(page_of(year_site, "encoder"))
-    page.wait_for_selector(".changes")
-    assert page.locator(".changes a, .readout a").count() == 0
-
-
-def test_a_band_shows_how_far_the_noise_goes(watched: Watched, year_site: Path) -> None:
-    page = watched.open(page_of(year_site, "encoder"))
-    page.wait_for_selector(".changes")
-    boxes = [one.bounding_box() for one in page.locator(".card").first.locator("rect.noise").all()]
-    assert len(boxes) == 2  # before the change and after it
-    assert all(box and 2 < box["height"] < 120 for box in boxes)
