@@ -22,6 +22,7 @@ from perfci.model.finding import NOTHING_EXERCISED, Finding, finding
 from perfci.model.measuring import WorkerOutput
 from perfci.model.report import Comparison, Definition, Explanation, Report
 from perfci.model.run import CaseRun, Environment, Run
+from perfci.model.status import Status
 from perfci.model.words import words
 from perfci.units import counted
 from perfci.verdict.acceptance import Acceptance, accept
@@ -139,7 +140,9 @@ def conclude(
         if state.case.id in broken or (state.case.id in on_base and not rows):
             continue
         if not rows:
-            rows = (placeholder(state.case.id, "not_measured", policy, _unmeasured_reason(result)),)
+            status: Status = "untouched" if state.untouched else "not_measured"
+            reason = finding("harmless") if state.untouched else _unmeasured_reason(result)
+            rows = (placeholder(state.case.id, status, policy, reason),)
         compared += rows
         written = before.get(state.case.benchmark)
         if written is not None:

@@ -87,7 +87,8 @@ class SessionPlan:
     of the user's repository: what is installed from one of them is the project's.
 
     Differences: ``changed`` are the changed files whose use is seen, or None if one may be used
-    unseen: a file that isn't Python, or anything of sides that are built. ``changes`` are the
+    unseen: a file that isn't Python, or anything of sides that are built. ``harmless`` are the
+    changed files if all of them are prose or tests, else nothing. ``changes`` are the
     committed differences that a benchmark should exercise, by kind. ``uncommitted`` has for each
     tree what differed from its commit before any worker ran.
     """
@@ -105,6 +106,7 @@ class SessionPlan:
     project: tuple[str, ...] = ()
     separate: frozenset[str] = frozenset()
     changed: frozenset[str] | None = None
+    harmless: frozenset[str] = frozenset()
     changes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     uncommitted: Mapping[Path, Mapping[str, str]] = field(default_factory=dict)
     discovered: Mapping[str, Discovery] = field(default_factory=dict)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
+from perfci.measure.checkout.trees import cannot_be_code
 from perfci.measure.plan import SessionPlan
 
 
@@ -24,6 +25,21 @@ def files_reaching_changes(plan: SessionPlan, files: Collection[str]) -> set[str
         return frozenset(_imported_files(path, folders))
 
     return {file for file in files if _reaches(root / file, changed, imported)}
+
+
+def is_harmless(plan: SessionPlan, files: Collection[str]) -> bool:
+    """Return whether all changes are prose, or tests that none of head's benchmark ``files`` needs.
+
+    A test in the benchmarks' folder counts as needed.
+    """
+    root = plan.head_root
+    benchmarks = root / plan.config.benchmarks
+    folders = (benchmarks, *map(Path, plan.python_path_of(plan.sides[-1])))
+    tests = {root / name for name in plan.harmless if not cannot_be_code(name)}
+    return bool(plan.harmless) and not (
+        any(path.is_relative_to(benchmarks) for path in tests)
+        or any(reaches(root / file, tests, folders) for file in files)
+    )
 
 
 def reaches(file: Path, changed: Collection[Path], folders: Sequence[Path]) -> bool:

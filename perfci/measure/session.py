@@ -22,7 +22,7 @@ from perfci.measure.progress import (
     case_states,
     with_timeout_named,
 )
-from perfci.measure.reach import files_reaching_changes
+from perfci.measure.reach import files_reaching_changes, is_harmless
 from perfci.measure.round import RoundSide, measure_round
 from perfci.measure.selection import in_groups, starting_order, visiting_order_by
 from perfci.measure.starters import Starters
@@ -83,6 +83,10 @@ def measure_cases(
     chosen = tuple(case for case in cases if not case.skip and all(case.id in ids for ids in known))
     if len({environment.key for environment in workplace.environments.values()}) > 1:
         options = replace(options, everything=True)
+    injected = any(workplace.plan.config.settings.inject.values())
+    everything = options.everything or options.all_rounds or options.keeper or injected
+    if not everything and is_harmless(workplace.plan, {case.file for case in chosen}):
+        return _untouched(workplace.plan, chosen)
     changed = files_reaching_changes(workplace.plan, {case.file for case in chosen})
     try:
         result = Session(workplace, options).measure(chosen, changed)
@@ -91,6 +95,14 @@ def measure_cases(
         return replace(result, failures=tuple(_written_trees(workplace.plan)))
     finally:
         measuring_ended()
+
+
+def _untouched(plan: SessionPlan, cases: tuple[Case, ...]) -> SessionResult:
+    states = tuple(case_states(cases, [side.name for side in plan.sides]))
+    for state in states:
+        state.untouched = True
+    note = "Only prose and tests changed, so nothing was measured. --all measures all the same."
+    return SessionResult(states, 0.0, 0.0, rounds=0, ended="done", notes=(note,))
 
 
 class Session:

@@ -21,6 +21,7 @@ from perfci.measure.checkout.side_folders import SideFolders
 from perfci.measure.checkout.trees import (
     BenchmarkFiles,
     Overlay,
+    harmless_changes,
     lay_over,
     relevant_changes,
     watchable_changes,
@@ -292,6 +293,7 @@ class _Opening:
             token=self._token,
             checkout=repository.root,
             changed=_changed(sides),
+            harmless=_harmless(sides),
             changes=_changes(sides),
             uncommitted={root: uncommitted(root) for root in roots},
             remotes=remotes_of(repository.root),
@@ -363,6 +365,14 @@ def _changed(sides: Sequence[SidePlan]) -> frozenset[str] | None:
         return None
     base, head = sides
     return watchable_changes(head.root, (base.overlay.tree, head.overlay.tree))
+
+
+def _harmless(sides: Sequence[SidePlan]) -> frozenset[str]:
+    """Return the changed files if all of them are prose or tests, and the Python is one."""
+    if len({side.tree for side in sides}) < 2 or len({side.python for side in sides}) > 1:
+        return frozenset()
+    base, head = sides
+    return harmless_changes(head.root, (base.tree, head.tree))
 
 
 def _changes(sides: Sequence[SidePlan]) -> dict[str, tuple[str, ...]]:

@@ -279,6 +279,7 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
     "no-graph": "torch.compile produced no graph on {side}: all of it runs in eager mode",
     "base-only": _base_only,
     "nothing-exercised": _nothing_exercised,
+    "harmless": "only prose and tests changed",
     "untouched": "it ran no changed file, and didn't move by its threshold in one round",
     "left-out": "head's benchmark no longer reports it: its `metrics=` omits it",
     "unreported": "the default branch has this benchmark, and the report does not",

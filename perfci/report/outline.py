@@ -239,6 +239,8 @@ def _passed(rows: Outline) -> str:
     report = rows.report
     compared = {row.case for row in report.results} - _one_sided(rows)
     untouched = compared & {row.case for row in rows.groups["untouched"]}
+    if compared and all(row.head is None for row in report.results if row.case in compared):
+        return f"nothing to measure in {counted(len(compared), 'case')}"
     others = compared - untouched
     text = f"no regression in {counted(len(others), 'case')}" if others or not untouched else ""
     more = f"{counted(len(untouched), 'case')} ran no changed file" if untouched else ""

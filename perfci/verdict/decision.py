@@ -246,7 +246,9 @@ def _errors(
     broken |= dict.fromkeys(_row_reason("no-number", row) for row in rows if _lost_its_gate(row))
     if any(map(was_measured, rows)):
         return tuple(broken)
-    if any(traits(row.status).answers for row in rows) or failed_on_base(failures):
+    if any(traits(row.status).answers or row.status == "untouched" for row in rows):
+        return tuple(broken)
+    if failed_on_base(failures):
         return tuple(broken)
     return (*broken, Reason("nothing-measured"))
 

@@ -77,10 +77,39 @@ def test_a_change_that_no_case_uses_is_said_first_and_no_pass_under_strict(
     assert "inconclusive — nothing of this change was exercised" in done.text
 
 
-def test_a_change_of_prose_alone_is_no_finding(settled: Project) -> None:
-    settled.commit("prose", **{"README.md": "new\n", "docs/conf.py": "x = 1\n"})
+def test_of_prose_and_tests_nothing_is_measured_but_with_all(settled: Project) -> None:
+    tests = {"tests/test_lib.py": "import lib\n", "test_more.py": "x = 1\n"}
+    settled.commit("prose", **{"README.md": "new\n", "docs/conf.py": "x = 1\n", **tests})
     report = settled.report("compare", "HEAD~1", "HEAD", "--strict", code=0)
-    assert report["verdict"]["findings"] == []
+    assert report["verdict"] == {"status": "pass", "reasons": [], "findings": []}
+    assert [(row["status"], row["head"]) for row in report["results"]] == [("untouched", None)] * 2
+    done = settled.perfci("compare", "HEAD~1", "HEAD", "--markdown", "comment.md")
+    assert "pass — nothing to measure in 2 cases" in done.text
+    assert "Only prose and tests changed" in (settled.folder / "comment.md").read_text()
+    assert statuses(settled, "--all") == MEASURED
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"benchmarks/test_helper.py": "x = 1\n"},
+        {"tests/conftest.py": "x = 1\n"},
+        {"tests/data.json": "1"},
+        {"README.md": "new\n", "unused.py": "x = 2\n"},
+    ],
+)
+def test_what_a_benchmark_may_need_is_measured(settled: Project, changed: dict[str, str]) -> None:
+    settled.commit("other", **changed)
+    report = settled.report("compare", "HEAD~1", "HEAD")
+    assert all(row["head"] for row in report["results"])
+
+
+def test_a_test_that_a_benchmark_imports_is_measured(settled: Project) -> None:
+    uses = {"lib.py": "from helper_test import work\n"}
+    settled.commit("uses", **uses, **{"helper_test.py": "def work():\n    return 1\n"})
+    settled.commit("helper", **{"helper_test.py": "def work():\n    return 2\n"})
+    report = settled.report("compare", "HEAD~1", "HEAD")
+    assert all(row["head"] for row in report["results"])
 
 
 WRITING = """\
@@ -111,7 +140,7 @@ def test_a_side_that_writes_to_its_sources_is_an_error(settled: Project) -> None
 @pytest.mark.processes
 @pytest.mark.usefixtures("single_round")
 def test_prose_that_a_case_reads_is_its_code(settled: Project) -> None:
-    settled.commit("notes", **{"notes.md": "one, two\n"})
+    settled.commit("notes", **{"notes.md": "one, two\n", "unused.py": "x = 2\n"})
     report = settled.report("compare", "HEAD~1", "HEAD")
     assert rows(report, "counting")["latency_p50"]["status"] == "untouched"
     assert rows(report, "reading")["latency_p50"]["ratio"] is not None

@@ -265,6 +265,26 @@ def watchable_changes(root: Path, trees: tuple[str, str]) -> frozenset[str] | No
     return frozenset(names)
 
 
+def harmless_changes(root: Path, trees: tuple[str, str]) -> frozenset[str]:
+    """Return the files that differ between git's ``trees`` if all are prose or tests, else nothing.
+
+    A ``conftest.py`` isn't harmless: pytest loads it for benchmarks that it collects.
+    """
+    names = set()
+    for name, modes in _raw_changes(git(root, *_COMPARING, *trees)):
+        if not (modes <= _FILE_MODES and (cannot_be_code(name) or _is_test(name))):
+            return frozenset()
+        names.add(name)
+    return frozenset(names)
+
+
+def _is_test(name: str) -> bool:
+    path = PurePosixPath(name)
+    named = any(fnmatch(path.name, pattern) for pattern in ("test_*.py", "*_test.py"))
+    below = not {"test", "tests"}.isdisjoint(path.parts[:-1])
+    return path.suffix == ".py" and path.name != "conftest.py" and (named or below)
+
+
 def cannot_be_code(name: str) -> bool:
     """Return whether no benchmark can run the file ``name``: prose, a licence, or the forge's."""
     path = PurePosixPath(name)
