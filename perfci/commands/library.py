@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Mapping
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
@@ -185,20 +184,21 @@ def load(path_or_url: PathName) -> Report | Baselines | History:
 
 
 def _fetched(url: str) -> bytes:
-    from perfci.forges.http import Connection, NoResponse
+    import requests
+
     from perfci.report.exporters.json import MOST_BYTES
 
     advice = "Check the address, or download the file and load that."
-    with closing(Connection(60.0, MOST_BYTES + 1)) as connection:
-        try:
-            answer = connection.send("GET", url, {})
-        except NoResponse as failure:
-            raise OutsideError(
-                "unreadable", f"{url} gives no answer: {failure.why}", advice
-            ) from None
-    if answer.status != 200:
-        raise OutsideError("unreadable", f"{url} answered {answer.status}", advice)
-    return answer.text.encode()
+    try:
+        with requests.get(url, timeout=60.0, stream=True, allow_redirects=False) as answer:
+            content = next(answer.iter_content(MOST_BYTES + 1), b"")
+    except requests.RequestException as error:
+        raise OutsideError(
+            "unreadable", f"{url} gives no answer: {type(error).__name__}", advice
+        ) from None
+    if answer.status_code != 200:
+        raise OutsideError("unreadable", f"{url} answered {answer.status_code}", advice)
+    return content
 
 
 def _baselines(folder: Path) -> Baselines:

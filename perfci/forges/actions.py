@@ -77,10 +77,9 @@ def client(
     )
     repository = named(repository)
     from perfci.forges.github import GitHubClient
-    from perfci.forges.rest import policy_of
 
     api_url = os.environ.get("GITHUB_API_URL") or "https://api.github.com"
-    return GitHubClient(repository, token, api_url, policy_of(most_wait_s))
+    return GitHubClient(repository, token, api_url, most_wait_s)
 
 
 def _token(advice: str) -> str:

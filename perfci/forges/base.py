@@ -1,4 +1,4 @@
-"""Pure: what is posted to a forge (a comment, a check run or a commit status), and to what.
+"""Pure: what is posted to a forge (a comment and a check run), and to what.
 
 A report is posted to a pull request or a merge group.
 """
@@ -21,14 +21,12 @@ from perfci.report.templates import cut
 from perfci.units import counted
 
 NAME = "perfci"
-"""The name of the check and of the commit status."""
+"""The name of the check."""
 Conclusion = Literal["success", "failure", "neutral"]
 _LONGEST_SUMMARY = 65_535
 """Longest summary of a check, in characters for GitHub. Bytes are limited, too, to be safe."""
 _LONGEST_TITLE = 200
 """Characters of a check's title."""
-_LONGEST_DESCRIPTION = 140
-"""Characters of a commit status's description."""
 _WORST_FIRST = ("fail", "error", "inconclusive", "pass")
 """Verdicts, the worst first."""
 _COMPARING = ("compare", "check")
@@ -226,15 +224,6 @@ class CheckIdentity:
     conclusion: str
 
 
-@dataclass(frozen=True, slots=True)
-class CommitStatus:
-    """A commit status. GitHub has no neutral status: it becomes a success whose text says more."""
-
-    state: str
-    description: str
-    url: str = ""
-
-
 _NOWHERE = Posting()
 _IDENTITY = re.compile(
     r"perfci/1 pull=(?P<pull>\d{1,12}) own=(?P<own>success|failure|neutral) run=[\d-]* [0-9a-f]{24}"
@@ -274,12 +263,6 @@ def unreadable_content(why: str, url: str = "", posting: Posting = _NOWHERE) -> 
     summary = f"There is no report of this commit that can be read: {escape(why, 1000)}"
     identity = _identity(posting, "failure", title, summary, ())
     return CheckContent(identity, "failure", title, summary, (), url)
-
-
-def status_of(check: CheckContent) -> CommitStatus:
-    """Return the commit status that stands for ``check`` where checks may not be written."""
-    state = "failure" if check.conclusion == "failure" else "success"
-    return CommitStatus(state, clean_line(check.title, _LONGEST_DESCRIPTION), check.url)
 
 
 def conclusion(reports: Sequence[Report], *, strict: bool = False) -> Conclusion:

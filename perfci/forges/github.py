@@ -236,7 +236,7 @@ class GitHubClient(Rest):
     def annotate(self, number: int, check: CheckContent, lines: Sequence[Annotation]) -> None:
         """Add annotations to a check run. GitHub keeps the earlier ones."""
         request = {"output": _output(check, lines)}
-        self._ask("PATCH", f"{self._at}/check-runs/{number}", request)
+        self._ask("PATCH", f"/check-runs/{number}", request)
 
     def issues(self, author: str) -> tuple[Issue, ...]:
         """Return the issues, open or closed, that have perfci's label or are by ``author``.

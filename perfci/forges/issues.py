@@ -294,16 +294,15 @@ def tell_issues(
     most: int = MOST,
 ) -> tuple[PostOutcome, ...]:
     """Open, update and close ``author``'s issues. Return each outcome, or a refusal by GitHub."""
-    listed = client.issues(author)
-    wanted = openings(trend, listed, author, most)  # once: another count would open ``most`` more
+    wanted: tuple[tuple[str, ...], ...] | None = None
     done: dict[int, Issue] = {}
     outcomes: list[PostOutcome] = []
 
-    def look_again() -> None:
-        nonlocal listed
+    def look_and_write() -> None:
+        nonlocal wanted
         listed = client.issues(author)
-
-    def write() -> None:
+        if wanted is None:  # once: another count would open ``most`` more
+            wanted = openings(trend, listed, author, most)
         known = {issue.number: issue for issue in listed} | done
         for old, content in steps(trend, tuple(known.values()), author, wanted, report_url):
             issue = client.update_issue(old, content) if old else client.create_issue(content)
@@ -312,7 +311,7 @@ def tell_issues(
             outcomes.append(PostOutcome("posted", clean_line(f"issue {word}: {issue.url}")))
 
     try:
-        client.retry(write, look_again)
+        client.retry(look_and_write)
     except Refused as failure:
         outcomes.append(PostOutcome("refused", failure.message))
     return tuple(outcomes)

@@ -18,7 +18,6 @@ from perfci.forges.base import (
     SHA,
     AmbiguousPull,
     CheckContent,
-    CommitStatus,
     Decision,
     MergeGroup,
     NothingToPost,
@@ -29,9 +28,8 @@ from perfci.forges.base import (
     limited_by,
     post_refusal,
     read_identity,
-    status_of,
 )
-from perfci.forges.rest import Refused, Rejected
+from perfci.forges.rest import Refused
 from perfci.model.report import Report
 from perfci.report.clean import clean_line
 from perfci.units import counted
@@ -116,7 +114,7 @@ def with_other_checks(
     """
     try:
         runs = client.checks(target.head_sha)
-    except Refused:  # no right to checks: a status will be set, or nothing
+    except Refused:  # no right to checks: none will be set
         return check
     number = target.number if isinstance(target, Pull) else 0
     newest: dict[int, str] = {}
@@ -156,7 +154,7 @@ def leave_comment(
 def set_check(
     client: GitHubClient, head_sha: str, check: CheckContent, *, dry_run: bool = False
 ) -> PostOutcome:
-    """Set the check run of ``head_sha``, or its commit status where checks may not be written."""
+    """Set the check run of ``head_sha``."""
     if dry_run:
         lines = counted(len(check.annotations), "annotation")
         return PostOutcome(
@@ -165,12 +163,7 @@ def set_check(
     try:
         return _set_check_run(client, head_sha, check)
     except Refused as failure:
-        no_checks = failure.message
-    try:
-        state = _set_status(client, head_sha, status_of(check))
-    except (Refused, Rejected) as no_statuses:
-        return PostOutcome("refused", f"{no_checks}; {no_statuses.message}")
-    return PostOutcome("posted", f"status is {state} ({check.conclusion}): no right to set checks")
+        return PostOutcome("refused", failure.message)
 
 
 def _words(decision: Decision) -> str:
@@ -218,17 +211,6 @@ def _set_check_run(client: GitHubClient, head_sha: str, check: CheckContent) -> 
 def _posted(client: GitHubClient, head_sha: str, identity: str) -> CheckAnswer | None:
     runs = client.checks(head_sha)
     return next((run for run in runs if run.external_id == identity), None)
-
-
-def _set_status(client: GitHubClient, head_sha: str, status: CommitStatus) -> str:
-    """Set the status, unless it is the newest one already. Return its state."""
-
-    def look_and_write() -> None:
-        if client.status(head_sha) != status:
-            client.create_status(head_sha, status)
-
-    client.retry(look_and_write)
-    return status.state
 
 
 def caveat_of_base(client: GitHubClient, target: Pull | MergeGroup, report: Report) -> str:

@@ -13,7 +13,6 @@ from typing import IO
 
 import pytest
 
-from perfci.forges.http import Pace
 from perfci.history.store import open_history
 from perfci.model.run import Environment, Point, RecordedRun
 from tests.builders.in_process import Done, in_process
@@ -44,7 +43,6 @@ def trend(
     tmp_path: Path, github: FakeGitHub, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> Trend:
     """Run the command beside a history of 40 nights with one step of 10 %."""
-    monkeypatch.setattr("perfci.forges.rest.GUIDE", Pace())
     noise = random.Random(5)
     with open_history(str(tmp_path / "history.sqlite")) as history:
         history.record([measured(number, noise) for number in range(NIGHTS)])

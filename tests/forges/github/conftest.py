@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from perfci.forges.github import GitHubClient
-from perfci.forges.http import Pace, RetryPolicy
 from perfci.model.case import Failure
 from perfci.model.report import Report, Verdict
 from perfci.model.run import Side
@@ -45,14 +44,11 @@ BASE_FAILED: dict[str, Any] = PASSING | {
 }
 """What makes the report one in which base alone failed a case that it has."""
 Comment = Callable[..., Done]
-QUICK = RetryPolicy(most=120.0, tries=4, timeout=120.0, option="--patience")
-AT_ONCE = Pace()
 
 
 @pytest.fixture
-def github(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGitHub]:
+def github() -> Iterator[FakeGitHub]:
     """A GitHub; at the end, nothing may have broken GitHub's description."""
-    monkeypatch.setattr("perfci.forges.rest.GUIDE", AT_ONCE)  # else commands keep it
     fake = FakeGitHub()
     fake.pulls[7] = Pull(7, HEAD)
     fake.commits |= {BASE: (), HEAD: (BASE,), MERGE: (BASE, HEAD)}
@@ -65,9 +61,7 @@ def github(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGitHub]:
 @pytest.fixture
 def client(github: FakeGitHub, slept: list[float]) -> Iterator[GitHubClient]:
     """A client with a token that may do everything."""
-    one = GitHubClient(
-        REPOSITORY, TOKEN, github.url, QUICK, AT_ONCE, slept.append, lambda: 1_000_000.0
-    )
+    one = GitHubClient(REPOSITORY, TOKEN, github.url, 120.0, slept.append, lambda: 1_000_000.0)
     yield one
     one.close()
 

@@ -1,6 +1,6 @@
 """A GitHub on 127.0.0.1 that keeps to GitHub's own description of its API.
 
-It has pull requests, comments, checks, statuses, issues and a token's rights. Each operation of
+It has pull requests, comments, checks, issues and a token's rights. Each operation of
 the description that perfci uses is a method.
 """
 
@@ -34,7 +34,6 @@ _NEEDS = {
     "issues/delete-comment": "pull-requests",
     "checks/create": "checks",
     "checks/update": "checks",
-    "repos/create-commit-status": "statuses",
     "issues/create": "issues",
     "issues/update": "issues",
 }
@@ -66,11 +65,10 @@ class FakeGitHub(FakeForge):
         self.comments: list[dict[str, Any]] = []
         self.checks: list[dict[str, Any]] = []
         self.annotations: dict[int, list[dict[str, Any]]] = {}
-        self.statuses: list[dict[str, Any]] = []
         self.issues: list[dict[str, Any]] = []
         self.may_label = True
         self.lag = 0
-        self.rights = {"pull-requests", "checks", "statuses", "issues"}
+        self.rights = {"pull-requests", "checks", "issues"}
 
     def comment(self, body: str, author: str | None = BOT, number: int = 7) -> dict[str, Any]:
         """Leave a comment as somebody; None is an account that is gone."""
@@ -256,20 +254,6 @@ class FakeGitHub(FakeForge):
             if one["head_sha"] == values["ref"]
             and query.get("check_name", one["name"]) == one["name"]
         ]
-
-    def _repos_list_commit_statuses_for_ref(
-        self, values: Mapping[str, str], _: Any, __: Any
-    ) -> tuple[int, Any]:
-        return 200, [one for one in reversed(self.statuses) if one["url"] == values["ref"]]
-
-    def _repos_create_commit_status(
-        self, values: Mapping[str, str], _: Any, body: Any
-    ) -> tuple[int, Any]:
-        if len(body.get("description", "")) > 140:
-            return _invalid("description is too long (maximum is 140 characters)")
-        one = sample("status") | {"id": self._new(), "url": values["sha"], **body}
-        self.statuses.append(one)
-        return 201, one
 
     def _pull(self, pull: Pull, schema: str) -> dict[str, Any]:
         whole = sample(schema) | {"number": pull.number, "state": pull.state}

@@ -16,7 +16,6 @@ from perfci.forges.base import (
     fitting,
     limited_by,
     read_identity,
-    status_of,
     verdict_title,
 )
 from perfci.model.finding import stated
@@ -58,7 +57,6 @@ def test_half_a_measurement_fails_a_check_that_is_required(
 ) -> None:
     report = report_of(verdict=Verdict(status, (stated("why"),)), **half)
     assert conclusion([report]) == "failure"
-    assert status_of(check_content([passing_report(), report], "body")).state == "failure"
 
 
 def test_what_could_not_be_decided_fails_only_where_strict() -> None:
@@ -67,7 +65,6 @@ def test_what_could_not_be_decided_fails_only_where_strict() -> None:
     assert check_content([unsure], "body").conclusion == "neutral"
     content = check_content([unsure], "body", strict=True)
     assert content.conclusion == "failure"
-    assert status_of(content).state == "failure"
     assert conclusion([passing_report()], strict=True) == "success"
 
 
@@ -112,16 +109,6 @@ def test_a_summary_fits_in_characters_and_in_bytes(character: str) -> None:
     assert "Cut to fit" in text
 
 
-def test_a_status_has_at_most_140_characters_and_is_red_only_for_failures() -> None:
-    failing = status_of(check_content([report_of()], "body", "https://github.com/run/1"))
-    assert (failing.state, failing.url) == ("failure", "https://github.com/run/1")
-    unsure = report_of(verdict=Verdict("inconclusive", (stated("x" * 300),)))
-    said = status_of(check_content([unsure], "body"))
-    assert said.state == "success"
-    assert said.description.startswith("inconclusive: xxx")
-    assert len(said.description) == 140
-
-
 def test_the_identity_is_the_same_for_the_same_posting_only() -> None:
     report = report_of()
     one = check_content([report], "body", posting=Posting(7, "main", "12-1")).identity
@@ -135,7 +122,7 @@ def test_a_strangers_text_shows_as_it_is_in_titles_and_annotations(name: str) ->
     explained = Explanation(name, name, name, name, "lib/a.py", 3)
     report = replace(hostile_report(name), explanations=(explained,))
     content = check_content([report], "body")
-    said = [content.title, status_of(content).description]
+    said = [content.title]
     assert content.annotations
     for line in content.annotations:
         assert not line.path.startswith("/")

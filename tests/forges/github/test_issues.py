@@ -260,8 +260,8 @@ def test_a_rate_limit_is_waited_for(
 def test_the_end_of_patience_is_an_error_and_the_next_report_goes_on(
     github: FakeGitHub, client: GitHubClient
 ) -> None:
-    github.faults = [Fault("POST", "", times=4)]
-    with pytest.raises(OutsideError, match="4 times over"):
+    github.faults = [Fault("POST", "", times=5)]
+    with pytest.raises(OutsideError, match="5 times over"):
         tell(client, of(*many(2)))
     tell(client, of(*many(2)))
     assert len(github.issues) == 2

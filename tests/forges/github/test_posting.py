@@ -30,7 +30,7 @@ from perfci.forges.posting import (
 from perfci.model.report import Explanation
 from perfci.report.exporters.markdown import MARKER
 from tests.forges.github import server
-from tests.forges.github.conftest import HEAD, MERGE, OLDER, QUICK, report_of
+from tests.forges.github.conftest import HEAD, MERGE, OLDER, report_of
 from tests.forges.github.server import BOT, REPOSITORY, TOKEN, FakeGitHub, Fault, dropped, limited
 from tests.report.examples import passing_report
 
@@ -142,10 +142,10 @@ def test_a_github_that_stays_broken_is_an_error_after_some_tries(
     github: FakeGitHub, client: GitHubClient
 ) -> None:
     github.faults = [Fault("POST", COMMENTS, times=99)]
-    with pytest.raises(OutsideError, match=r"502.*, 4 times over") as caught:
+    with pytest.raises(OutsideError, match=r"502.*, 5 times over") as caught:
         leave_comment(client, PULL, BOT, BODY)
     assert caught.value.exit_code == 4
-    assert len(github.wrote()) == 4
+    assert len(github.wrote()) == 5
 
 
 @pytest.mark.parametrize("status", [403, 429])
@@ -269,27 +269,11 @@ def test_a_new_measurement_of_one_head_is_a_new_check(
     assert len(github.checks) == 2
 
 
-def test_without_the_right_to_checks_a_status_is_set_once(
-    github: FakeGitHub, client: GitHubClient
-) -> None:
-    github.rights.discard("checks")
-    github.faults = [Fault("POST", "statuses", "after")]
-    outcome = set_check(client, HEAD, replace(content(), url="https://github.com/run/1"))
-    (status,) = github.statuses
-    assert outcome.kind == "posted"
-    assert "no right to set checks" in outcome.text
-    assert (status["context"], status["state"]) == ("perfci", "failure")
-    assert status["target_url"] == "https://github.com/run/1"
-    set_check(client, HEAD, replace(content(), url="https://github.com/run/1"))
-    assert len(github.statuses) == 1
-
-
 def test_without_any_right_the_check_is_refused(github: FakeGitHub, client: GitHubClient) -> None:
     github.rights.clear()
     outcome = set_check(client, HEAD, content())
     assert outcome.kind == "refused"
     assert github.checks == []
-    assert github.statuses == []
 
 
 def test_a_forks_pull_request_is_found_by_branch_and_head(
@@ -337,7 +321,7 @@ def test_a_commit_on_top_of_a_merge_group_is_the_next_groups(
 
 
 def test_a_wrong_token_is_a_usage_error_that_does_not_tell_it(github: FakeGitHub) -> None:
-    client = GitHubClient(REPOSITORY, "secret-and-wrong", github.url, QUICK)
+    client = GitHubClient(REPOSITORY, "secret-and-wrong", github.url)
     with pytest.raises(UsageError) as caught:
         client.pull(7)
     client.close()
@@ -346,7 +330,7 @@ def test_a_wrong_token_is_a_usage_error_that_does_not_tell_it(github: FakeGitHub
 
 
 def test_a_repository_that_is_not_there_is_an_error(github: FakeGitHub) -> None:
-    client = GitHubClient("octo/other", TOKEN, github.url, QUICK)
+    client = GitHubClient("octo/other", TOKEN, github.url)
     with pytest.raises(OutsideError, match="404 Not Found"):
         client.pull(7)
     client.close()
@@ -363,7 +347,7 @@ def test_an_address_that_answers_something_else_is_an_error(
 @pytest.mark.parametrize("address", ["", "api.github.com", "ftp://x", "http://x:y", "https://"])
 def test_an_address_that_is_none_is_a_usage_error(address: str) -> None:
     with pytest.raises(UsageError, match="GITHUB_API_URL"):
-        GitHubClient(REPOSITORY, TOKEN, address, QUICK)
+        GitHubClient(REPOSITORY, TOKEN, address).pull(7)
 
 
 @pytest.fixture
@@ -387,7 +371,7 @@ def strict(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGitHub]:
 def test_the_fake_refuses_what_github_would(
     strict: FakeGitHub, path: str, body: dict[str, object], why: str
 ) -> None:
-    client = GitHubClient(REPOSITORY, TOKEN, strict.url, QUICK)
+    client = GitHubClient(REPOSITORY, TOKEN, strict.url)
     with pytest.raises(OutsideError):
         client._write("POST", path, server.Fault, body)
     client.close()
@@ -396,7 +380,7 @@ def test_the_fake_refuses_what_github_would(
 
 def test_the_fake_notices_an_answer_that_github_would_not_give(strict: FakeGitHub) -> None:
     strict.comment("x")["html_url"] = None
-    client = GitHubClient(REPOSITORY, TOKEN, strict.url, QUICK)
+    client = GitHubClient(REPOSITORY, TOKEN, strict.url)
     with pytest.raises(OutsideError):
         client.comments(7)
     client.close()
