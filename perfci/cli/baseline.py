@@ -11,7 +11,6 @@ import click
 from perfci.cli.options import (
     FOLDER,
     calling,
-    cases,
     config_option,
     measuring_options,
     python_option,
@@ -78,7 +77,7 @@ def list_baselines(config_path: Path | None) -> None:
 
 
 @baseline_command.command("show", epilog="Example: perfci baseline show 'encoder[batch=1]'")
-@click.argument("case", shell_complete=cases)
+@click.argument("case")
 @click.option("--environment", "key", help="The environment's key (default: every one).")
 @config_option
 def show(case: str, key: str | None, config_path: Path | None) -> None:
@@ -132,7 +131,7 @@ def diff(first: str, second: str, config_path: Path | None) -> None:
     "remove", epilog="Example: perfci baseline remove ENVIRONMENT 'encoder[batch=1]'"
 )
 @click.argument("environment")
-@click.argument("case", required=False, shell_complete=cases)
+@click.argument("case", required=False)
 @config_option
 def remove(environment: str, case: str | None, config_path: Path | None) -> None:
     """Remove CASE's baseline of ENVIRONMENT, or all of that environment's."""

@@ -43,7 +43,6 @@ _COMMANDS = {
     "calibrate": ("machine", "Show how small a slow-down this machine sees."),
     "baseline": ("baseline", "Update, list, show, diff or remove stored baselines."),
     "report": ("report", "Render a report file again, in any format."),
-    "plan": ("shards", "Split the cases into shards, for several machines."),
     "merge": ("shards", "Join the reports of shards to one, with one verdict."),
     "comment": ("forges", "Leave reports as one comment and one check on a pull request."),
     "init": ("forges", "Write a configuration, a first benchmark and a forge's workflows."),
@@ -199,11 +198,7 @@ Example: eval "$(perfci completion bash)"   in ~/.bashrc
 )
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion_command(shell: str) -> None:
-    """Print the completion script of SHELL: commands, options, revisions, cases and metrics.
-
-    Cases are those that the benchmark files write, and their parameters as last listed or measured.
-    """
-
+    """Print the completion script of SHELL: commands, options and revisions."""
     kind = get_completion_class(shell)
     if kind is None:
         raise click.UsageError(f"no completion for {shell}")

@@ -1,12 +1,10 @@
 """The options that several commands share, their shell completion, and the caller they make.
 
-Completion runs at each Tab, so it imports no benchmark. It reads git's refs, the benchmark files'
-source, and the cases that an earlier command remembered.
+Completion runs at each Tab, so it reads git's refs alone.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -16,7 +14,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from perfci.cli.printing import ProgressLine, say
-from perfci.errors import DamagedFile, PerfciError
+from perfci.errors import PerfciError
 from perfci.model.measuring import DECIDING_ROUNDS, INJECTABLE, MOST_INJECTED
 from perfci.units import parse_duration, parse_share
 from perfci.verdict.shards import Shard, parse_shard
@@ -42,50 +40,6 @@ def refs(_: click.Context, __: click.Parameter, incomplete: str) -> list[Complet
         names = ["HEAD", *([] if dots else ["."]), *open_repository(Path.cwd()).names()]
         return _items(before + dots, begun, names)
     return []
-
-
-def refs_or_files(
-    context: click.Context, parameter: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    """Complete a revision, or a file if no revision begins so."""
-    return refs(context, parameter, incomplete) or [CompletionItem(incomplete, type="file")]
-
-
-def cases(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Complete the last word of a selection: a benchmark, a tag, or after ``[`` a case."""
-    with suppress(PerfciError):
-        words, points = _known_cases()
-        begun = re.split(r"[\s()]", incomplete)[-1]
-        before = incomplete[: len(incomplete) - len(begun)]
-        points = [case for case in points if "[" in begun or begun == case.partition("[")[0]]
-        return _items(before, begun, [*words, *points])
-    return []
-
-
-def metrics(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Complete the name of a metric."""
-    from perfci.metrics import METRICS
-
-    return _items("", incomplete, METRICS)
-
-
-def _known_cases() -> tuple[list[str], list[str]]:
-    """Return the benchmarks with the tags, and the cases with parameters that were listed last."""
-    from perfci.commands.project import CaseMemory, RememberedCases, cache_folder
-    from perfci.config.loading import load_config
-    from perfci.measure.checkout.git import open_repository
-    from perfci.measure.plan import files_in
-    from perfci.measure.selection import by_name, written_in
-
-    repository = open_repository(Path.cwd())
-    config = load_config(repository.root)
-    files = files_in(repository.root, config.benchmarks, config.pattern)
-    written = set(by_name(written_in(repository.root, files)))
-    kept = RememberedCases()
-    with suppress(DamagedFile):  # the next command that lists the cases writes it again
-        kept = CaseMemory(cache_folder(), repository).read()
-    names = sorted(written.union(name.partition("[")[0] for name in kept.names))
-    return [*names, *kept.tags], [case for case in kept.names if "[" in case]
 
 
 def _items(before: str, begun: str, names: Iterable[str]) -> list[CompletionItem]:
@@ -164,7 +118,6 @@ select_option = click.option(
     "selection",
     default="",
     metavar="WORDS",
-    shell_complete=cases,
     help="Only the cases these words select.",
 )
 python_option = click.option(

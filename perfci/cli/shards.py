@@ -1,9 +1,8 @@
-"""Shards: ``perfci plan`` and ``merge``, and ``--engine slurm``, which does both."""
+"""Shards: ``perfci merge``, and ``--engine slurm``, which measures and merges."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,17 +14,13 @@ from perfci.cli.options import (
     FILE,
     FOLDER,
     PROJECT_OPTIONS,
-    allow_token_option,
     calling,
     config_option,
-    python_option,
-    refs,
     root_here,
-    select_option,
     stack,
     strict_option,
 )
-from perfci.cli.printing import is_quiet, is_terminal, say, say_red, show
+from perfci.cli.printing import is_quiet, say
 from perfci.cli.report import (
     ExportingCommand,
     exit_code,
@@ -35,9 +30,8 @@ from perfci.cli.report import (
     worst_code,
 )
 from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS, joined_error
-from perfci.report.clean import clean_json, clean_line
-from perfci.units import counted
-from perfci.verdict.shards import MOST_SHARDS, Shard, split
+from perfci.report.clean import clean_line
+from perfci.verdict.shards import MOST_SHARDS
 
 if TYPE_CHECKING:
     from perfci.commands.shards import EngineOptions, MergedReport
@@ -75,8 +69,6 @@ _ENGINE_OPTIONS = stack(
         help="Where --engine makes its job's folder (default: the cache folder).",
     ),
 )
-_MOST_JOBS = 256
-"""The most jobs that a matrix of GitHub Actions may have."""
 _WORDS = f"{__name__}.words"
 """The key of the command line's words in click's context."""
 
@@ -184,77 +176,6 @@ def _measure_by_engine(
             raise merged.problem
     strict = project.config.policy.strict
     return worst_code(merged_code(merged, strict=strict) for merged in collected.reports)
-
-
-@click.command("plan", epilog="Example: perfci plan --shards 4")
-@click.argument("rev", default=".", shell_complete=refs)
-@click.option(
-    "--shards",
-    "wanted",
-    type=click.IntRange(1, MOST_SHARDS),
-    required=True,
-    metavar="N",
-    help=f"The most shards to make (up to {MOST_SHARDS}); never more than there are cases.",
-)
-@click.option("--matrix", is_flag=True, help="Print one line of JSON, for fromJSON in a matrix.")
-@click.option("--json", "as_json", is_flag=True, help="Print each shard's cases as JSON.")
-@config_option
-@select_option
-@python_option
-@allow_token_option
-def plan_command(
-    rev: str,
-    wanted: int,
-    matrix: bool,
-    as_json: bool,
-    config_path: Path | None,
-    selection: str,
-    python: str | None,
-) -> int:
-    """Split the cases of REV (default: the working tree) into shards of about as many cases.
-
-    `compare` and `check` with `--shard I/N` measure what is planned here, given the same -k.
-    `perfci merge` joins their reports.
-    """
-    if matrix and as_json:
-        raise click.UsageError("--matrix and --json exclude each other")
-    if matrix and wanted > _MOST_JOBS:
-        raise click.UsageError(f"a matrix of GitHub Actions has {_MOST_JOBS} jobs at most")
-    from perfci.commands.compare import list_cases
-    from perfci.commands.project import open_project
-
-    with calling(quiet=not is_terminal(err=True)) as caller:
-        project = open_project(caller, config_path)
-        head = project.side("head", rev, python)
-        cases, failed, _ = list_cases(project.session_context(), head, selection)
-    # an unimportable file doesn't stop the plan: the first shard's report names it
-    for line in failed:
-        say_red(f"failed: {clean_line(line, 2000)}")
-    shares = split(cases, min(wanted, len(cases)))
-    if len(shares) < wanted:
-        few = f"{counted(len(cases), 'case')} in {counted(len(shares), 'shard')}, not {wanted}"
-        say(f"perfci: {few}: a shard has at least one case.", err=True)
-    plan = [
-        {
-            "shard": str(Shard(number, len(shares))),
-            "cases": [case.id for case in share],
-        }
-        for number, share in enumerate(shares, start=1)
-    ]
-    if matrix:
-        show(clean_json(json.dumps({"shard": [each["shard"] for each in plan]}) + "\n"))
-    elif as_json:
-        show(clean_json(json.dumps({"shards": plan}, indent=2) + "\n"))
-    else:
-        _show_plan(plan)
-    return EXIT_PASS
-
-
-def _show_plan(plan: Sequence[Mapping[str, Any]]) -> None:
-    width = max(len("shard"), *(len(each["shard"]) for each in plan))
-    say(f"{'shard':<{width}}  cases")
-    for each in plan:
-        say(f"{each['shard']:<{width}}  {len(each['cases']):>5}")
 
 
 @click.command(

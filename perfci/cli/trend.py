@@ -17,10 +17,8 @@ from perfci.cli.options import (
     duration,
     history_option,
     hour_option,
-    metrics,
     python_option,
     refs,
-    refs_or_files,
     seed_option,
     select_option,
     stack,
@@ -206,7 +204,6 @@ def _check_outputs(
 @click.option(
     "--metric",
     default="",
-    shell_complete=metrics,
     help="The metric to search for (default: the one that moved most).",
 )
 @python_option
@@ -253,7 +250,7 @@ def bisect_command(
     epilog="Example: perfci explain main HEAD -k encoder\n\n"
     "Exit codes: 0 done, 2 usage, 3 no benchmark could be run, 4 git or disk.",
 )
-@click.argument("report_or_base", metavar="REPORT|BASE", shell_complete=refs_or_files)
+@click.argument("report_or_base", metavar="REPORT|BASE", shell_complete=refs)
 @click.argument("head", default="", shell_complete=refs)
 @select_option
 @config_option

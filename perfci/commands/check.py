@@ -20,13 +20,13 @@ from perfci.commands.compare import (
     within,
     written_on_head,
 )
-from perfci.commands.run_to_report import accepting, burst_findings, worker_notes
+from perfci.commands.run_to_report import accepting
 from perfci.errors import PerfciError, UsageError, refusal
 from perfci.measure.machine.isolation import refuse_secrets
 from perfci.measure.selection import DecoratorLiterals
 from perfci.measure.workplace import RequestedSide, SessionContext, Workplace, open_workplace
 from perfci.model.case import Case
-from perfci.model.finding import Finding, finding
+from perfci.model.finding import finding
 from perfci.model.measuring import WorkerOutput
 from perfci.model.report import Comparison, Explanation, Report, Timing
 from perfci.model.run import Run, Side
@@ -92,7 +92,7 @@ def check(
     elif suspected and report.interrupted:
         report = unconfirmed(report, ENDED_EARLY)
     elif suspected:
-        report = confirmed(context, run, report, suspected, baselines, head, options)
+        report = confirmed(context, report, suspected, baselines, head, options)
     asking_notes = _notes_asking_for_a_third_session(report.results, baselines, policy)
     report = replace(report, notes=(*report.notes, *asking_notes))
     report = accepting(context, report, None, whole=options.is_whole)
@@ -239,7 +239,6 @@ class _Confirmation:
 
 def confirmed(
     context: SessionContext,
-    run: Run,
     report: Report,
     suspected: Sequence[str],
     baselines: Mapping[str, Baseline],
@@ -257,12 +256,16 @@ def confirmed(
     again = _measured_again(context, cases_by_commit, head, options, report.timing.wall_s)
     kept, why_kept = _kept(report.results, again, context.config.settings.rounds)
     cases = [case for case in again.cases if case not in kept]
-    first_notes, later_notes = notes_of_both(run, report, again.commits)
+    later_notes = dict.fromkeys(
+        f"measured again: {note}"
+        for _, paired in again.commits
+        for note in paired.notes
+        if note not in report.notes
+    )
     note = f"{counted(len(cases), 'suspected case')} measured again, both sides in pairs."
     both = replace(
         _joined(report, again, cases, context.config.policy),
-        notes=(*first_notes, *([note] if cases else [])),
-        findings=findings_of_both(run, again.commits),
+        notes=(*report.notes, *([note] if cases else [])),
     )
     why = "; ".join((*again.reasons, *why_kept))
     if why:
@@ -312,40 +315,6 @@ def unconfirmed(report: Report, why: str) -> Report:
         for row in report.results
     )
     return replace(report, results=rows, notes=(*report.notes, f"Unconfirmed: {why}."))
-
-
-def notes_of_both(
-    run: Run, report: Report, again: Sequence[PairedResult]
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the first measurement's notes, and those of measuring again with a prefix.
-
-    Notes on workers are made of both measurements together. They are among the former.
-    """
-    first_outputs = _outputs(run)
-    everything = [*first_outputs, *_outputs(*(run for runs, _ in again for run in runs))]
-    notes = _without_workers(report, first_outputs)
-    later_notes: dict[str, None] = {}
-    for runs, session in again:
-        session_notes = _without_workers(session, _outputs(*runs))
-        later_notes |= dict.fromkeys(
-            f"measured again: {note}" for note in session_notes if note not in notes
-        )
-    return (*notes, *worker_notes(everything)), tuple(later_notes)
-
-
-def findings_of_both(run: Run, again: Sequence[PairedResult]) -> tuple[Finding, ...]:
-    """Return the findings on all workers together. Two counts would look like one note twice."""
-    return burst_findings(_outputs(run, *(run for runs, _ in again for run in runs)))
-
-
-def _outputs(*runs: Run) -> list[WorkerOutput]:
-    return [output for run in runs for case in run.cases for output in case.workers]
-
-
-def _without_workers(report: Report, outputs: Sequence[WorkerOutput]) -> tuple[str, ...]:
-    """Return a report's notes without those on its workers."""
-    of_workers = worker_notes(outputs)
-    return tuple(note for note in report.notes if note not in of_workers)
 
 
 def baseline_side(side: Side | None) -> Side | None:

@@ -16,7 +16,6 @@ from perfci.commands.run_to_report import (
     conclude,
     rows_alone,
     run_of,
-    slower_imports,
     with_session,
 )
 from perfci.config.loading import load_config, nearest
@@ -38,7 +37,7 @@ from perfci.model.run import Run
 from perfci.outputs import Announce, silent
 from perfci.units import counted, first_of, listed
 from perfci.verdict.decision import UNDECIDED, with_verdict
-from perfci.verdict.policy import Policy, laxer_than
+from perfci.verdict.policy import Policy
 from perfci.verdict.shards import Shard, ShardCases, part_of
 from perfci.version import VERSION
 
@@ -119,7 +118,7 @@ def measure_both(
     with open_workplace(
         context, (base, head), options.log_folder, benchmarks_of=options.benchmarks_of
     ) as workplace:
-        records = remember_cases(context, workplace)
+        records = CaseMemory(context.cache, context.repository).measured()
         part = selected_part(workplace, options)
         keeper = _keeper(options)
         settings = context.config.settings
@@ -145,7 +144,6 @@ def measure_both(
         failures, absent = _absent_on_base(workplace, part, result, report.failures, new)
         report = replace(
             report,
-            notes=(*report.notes, *_laxer(context, workplace)),
             failures=advised(failures, absent),
         )
         report = conclude(
@@ -156,8 +154,6 @@ def measure_both(
             context.config.policy,
             written_on_base(workplace),
         )
-        imports = slower_imports(workplace.discoveries, report.results)
-        report = replace(report, explanations=(*report.explanations, *imports))
         if options.why and not result.cut_short and not any(report.injected.values()):
             why, notes = explain_moved(workplace, result.states, report.results, options.traces)
             report = replace(report, why=why, notes=(*report.notes, *notes))
@@ -219,15 +215,6 @@ def _announcement(
 def _named(side: ResolvedRev) -> str:
     name = "the working tree" if side.rev == "." else side.rev
     return f"{name} ({side.short})" if side.short not in name else name
-
-
-def remember_cases(context: SessionContext, workplace: Workplace) -> Mapping[str, CaseRecord]:
-    """Remember head's cases, for completion in a shell. Return what is known from before."""
-    memory = CaseMemory(context.cache, context.repository)
-    try:
-        return memory.keep_cases(workplace.discoveries["head"].discovery.cases)
-    except OSError:  # a full disk is reported where it loses something
-        return {}
 
 
 def selected_cases(workplace: Workplace, options: MeasureOptions) -> tuple[Case, ...]:
@@ -344,32 +331,6 @@ def _definitions_note(workplace: Workplace, options: MeasureOptions) -> tuple[st
     return (f"Benchmark files changed: {first_of(changed, 8)}. Both sides ran {of}'s.",)
 
 
-def _laxer(context: SessionContext, workplace: Workplace) -> tuple[str, ...]:
-    """Return a note on what head's configuration lets pass and base's own does not.
-
-    Return nothing if another file was named as the configuration: base has no counterpart of it.
-    """
-    here, on_base = context.config.policy, written_on_base(workplace)
-    try:
-        heads_policy = load_config(context.repository.root).policy
-        base = load_config(workplace.plan.own_base).policy
-    except UsageError:  # a configuration that is not read here, or that could not measure
-        return ()
-    if (heads_policy.metrics, heads_policy.thresholds) != (
-        here.metrics,
-        here.thresholds,
-    ) or not on_base:
-        return ()
-    laxer = laxer_than(
-        with_own_thresholds(base, on_base),
-        with_own_thresholds(here, written_on_head(workplace)),
-        on_base,
-    )
-    if not laxer:
-        return ()
-    return (f"The configuration that decided lets more pass than base's: {first_of(laxer, 8)}.",)
-
-
 def one_sided_points(
     workplace: Workplace, options: MeasureOptions, part: ShardCases
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -482,7 +443,6 @@ def list_cases(
     The notes are on the configuration only. How busy the machine is doesn't matter for a list.
     """
     with open_workplace(context, (head,)) as workplace:
-        remember_cases(context, workplace)
         cases = selected_cases(workplace, MeasureOptions(selection))
         failed = tuple(f"{f.case}: {f.kind}: {f.message}" for f in workplace.failures(cases))
         notes = (

@@ -1,7 +1,7 @@
 """A use case's project: its caller, repository, configuration and Python, and remembered cases.
 
-Remembered are the cases that failed in the last comparison (for ``--last-failed``), the names of
-all cases (for shell completion), and how long they took. No verdict depends on them.
+Remembered are the cases that failed in the last comparison (for ``--last-failed``), and how long
+all cases took. No verdict depends on them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
@@ -28,7 +28,6 @@ from perfci.measure.executor import Executor
 from perfci.measure.machine.isolation import require_exec
 from perfci.measure.progress import Progress
 from perfci.measure.workplace import ProgressReporter, RequestedSide, SessionContext
-from perfci.model.case import Case
 from perfci.model.codec import CodecError, decode, encode
 from perfci.model.finding import TWO_SPEEDS
 from perfci.model.measuring import DECIDING_ROUNDS
@@ -315,12 +314,9 @@ class RememberedCases:
     """The remembered cases. ``sides`` and ``at`` are the sides and the time of the last comparison.
 
     Both are empty before the first comparison. ``failed`` has each case's metrics that regressed,
-    and no metrics for a case or file that failed. ``names`` are the ids of all cases, ``tags``
-    their tags. ``measured`` has how long each case took.
+    and no metrics for a case or file that failed. ``measured`` has how long each case took.
     """
 
-    names: tuple[str, ...] = ()
-    tags: tuple[str, ...] = ()
     failed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     measured: Mapping[str, CaseRecord] = field(default_factory=dict)
     sides: str = ""
@@ -347,19 +343,6 @@ class CaseMemory:
                 "Leave out --last-failed. The next comparison writes the file again.",
             ) from error
 
-    def keep_cases(self, cases: Iterable[Case]) -> Mapping[str, CaseRecord]:
-        """Keep the names of the cases, and return what is known of them from before.
-
-        OSError if the cache folder can't be written.
-        """
-        cases = tuple(cases)
-        names = tuple(case.id for case in cases)
-        tags = tuple(sorted({tag for case in cases for tag in case.tags}))
-        before = self._before()
-        if (before.names, before.tags) != (names, tags):
-            self._write(replace(before, names=names, tags=tags))
-        return before.measured
-
     def keep_failed(self, report: Report, *, sides: str, whole: bool) -> None:
         """Keep what failed in ``report``, and how long its cases took.
 
@@ -371,10 +354,15 @@ class CaseMemory:
         before = self._before()
         failed = failed_after(before.failed, report, whole=whole)
         measured = measured_after(before.measured, report)
-        kept = {case: record for case, record in measured.items() if case in before.names}
-        self._write(
-            replace(before, failed=failed, measured=kept, sides=sides, at=report.created_at)
-        )
+        if whole:
+            measured = {
+                row.case: measured[row.case] for row in report.results if row.case in measured
+            }
+        self._write(RememberedCases(failed, measured, sides, report.created_at))
+
+    def measured(self) -> Mapping[str, CaseRecord]:
+        """Return what is known of the cases from before."""
+        return self._before().measured
 
     def last_failed(self) -> RememberedCases:
         """Return the kept cases. UsageError if none failed, or nothing was compared yet."""

@@ -14,7 +14,6 @@ from perfci.errors import UsageError
 from perfci.files import read_regular
 from perfci.measure.checkout.commits import author_of, file_at
 from perfci.measure.checkout.git import Repository, ResolvedRev
-from perfci.measure.discovery import SideDiscovery
 from perfci.measure.progress import SessionResult
 from perfci.measure.selection import DecoratorLiterals
 from perfci.model.case import Case, Failure
@@ -41,10 +40,6 @@ _ON_BASE = (
     "base's own code that fails, choose another base."
 )
 """The advice for a case that fails on base alone."""
-_SLOWER_IMPORT_S = 0.005
-"""Growth of its import time, in s, from which a module is named."""
-_SHOWN_IMPORTS = 3
-"""Modules that an explanation names."""
 _SHOWN_FILES = 3
 """Changed files that a finding names."""
 _MOST_CASES = 3
@@ -191,36 +186,6 @@ def _not_measured(result: SessionResult) -> dict[str, str]:
             if name not in measured:
                 reasons.setdefault(name, reason)
     return dict(sorted(reasons.items()))
-
-
-def slower_imports(
-    discoveries: Mapping[str, SideDiscovery], rows: Sequence[Comparison]
-) -> tuple[Explanation, ...]:
-    """Return the modules whose import got slower, if import time or cold start regressed.
-
-    The times come from one start per side. They show where to look, and decide nothing.
-    """
-    moved = [
-        row
-        for row in rows
-        if row.status == "regressed" and row.metric in {"cold_start", "import_time"}
-    ]
-    if not moved:
-        return ()
-    base, head = (discoveries[name].import_times for name in ("base", "head"))
-    grown = sorted(
-        ((head[name] - base.get(name, 0.0), name) for name in head), key=lambda item: -item[0]
-    )
-    return tuple(
-        Explanation(
-            case=moved[0].case,
-            metric=moved[0].metric,
-            kind="slow_import",
-            text=f"import {name}: {base.get(name, 0.0) * 1e3:.1f} → {head[name] * 1e3:.1f} ms",
-        )
-        for growth, name in grown[:_SHOWN_IMPORTS]
-        if growth > _SLOWER_IMPORT_S
-    )
 
 
 def _outputs(result: SessionResult) -> list[WorkerOutput]:

@@ -1,7 +1,6 @@
 """Discovery: a worker of each side lists the side's benchmarks.
 
-The worker is also a throw-away start: it writes ``.pyc`` files and fills the page cache. Its
-``-X importtime`` shows which modules are slow to import.
+The worker is also a throw-away start: it writes ``.pyc`` files and fills the page cache.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from perfci.measure.code_guard import CodeUsed, described, missing_advice
 from perfci.measure.executor import Executor
 from perfci.measure.plan import SessionPlan, SidePlan, files_in
 from perfci.measure.selection import written_in
-from perfci.measure.workers import WorkerEnded, import_times
+from perfci.measure.workers import WorkerEnded
 from perfci.model.case import Case, Failure
 from perfci.model.discovery import Discovery
 from perfci.model.worker import WorkOrder
@@ -39,8 +38,6 @@ from perfci.units import first_of
 
 CUT_SHORT = "no_time"
 """The kind of failure of a file that had less time to import than ``timeout``, and may be sound."""
-_IMPORT_LOG_BYTES = 1 << 22
-"""Bytes that are kept of a discovery worker's log, which has the import time of each module."""
 _LACKING = re.compile(r"No module named '([A-Za-z_][A-Za-z0-9_]*)'\Z")
 """Matches the message on a missing module that is most likely a distribution of that name. On one
 of the side's own packages the message says more."""
@@ -56,10 +53,9 @@ _LEAST_IMPORT_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class SideDiscovery:
-    """One side's discovery, each module's import time in s, and the code that its workers ran."""
+    """One side's discovery, and the code that its workers ran."""
 
     discovery: Discovery
-    import_times: Mapping[str, float]
     used: tuple[CodeUsed, ...] = ()
 
 
@@ -96,7 +92,7 @@ def _discovered(listing: _ListingWorker) -> SideDiscovery:
     except WorkerEnded as ended:
         if len(order.benchmark_files) <= 1:
             failure = _as_import_failure(ended.failure, order)
-            discovered = SideDiscovery(Discovery((), (failure,), {}), {})
+            discovered = SideDiscovery(Discovery((), (failure,), {}))
         else:
             discovered = _one_by_one(listing, order)
     if listing.side.name == "base" and len(plan.sides) > 1:
@@ -138,9 +134,7 @@ def _tried_again(listing: _ListingWorker, first: SideDiscovery) -> SideDiscovery
         facts={**joined.discovery.facts, **first.discovery.facts},
         modules={**joined.discovery.modules, **first.discovery.modules},
     )
-    return replace(
-        joined, discovery=discovery, import_times={**joined.import_times, **first.import_times}
-    )
+    return replace(joined, discovery=discovery)
 
 
 def _one_by_one(listing: _ListingWorker, order: WorkOrder) -> SideDiscovery:
@@ -152,7 +146,7 @@ def _one_by_one(listing: _ListingWorker, order: WorkOrder) -> SideDiscovery:
             results.append(listing.again(alone).answer())
         except WorkerEnded as ended:
             failure = _as_import_failure(ended.failure, alone)
-            results.append(SideDiscovery(Discovery((), (failure,), {}), {}))
+            results.append(SideDiscovery(Discovery((), (failure,), {})))
     return _joined(results)
 
 
@@ -171,8 +165,7 @@ def _joined(parts: Iterable[SideDiscovery]) -> SideDiscovery:
         imports=reduce(or_, (dict(each.imports) for each in discoveries)),
         modules=reduce(or_, (dict(each.modules) for each in discoveries)),
     )
-    times = reduce(or_, (dict(part.import_times) for part in parts))
-    return SideDiscovery(discovery, times, tuple(code for part in parts for code in part.used))
+    return SideDiscovery(discovery, tuple(code for part in parts for code in part.used))
 
 
 class _ListingWorker:
@@ -194,13 +187,11 @@ class _ListingWorker:
         self.plan, self.side, self.order = plan, side, order
         self._executor, self._budget_end = executor, budget_end
         self._watched = plan.watched(side)
-        launch = replace(plan.launch(side, self._watched), import_times=True)
+        launch = plan.launch(side, self._watched)
         if concurrent:
             launch = replace(launch, affinity=plan.cores.parent)
         self._closed = False
-        self._worker = executor.start(
-            order, launch, budget_end=math.inf, log_tail=_IMPORT_LOG_BYTES
-        )
+        self._worker = executor.start(order, launch, budget_end=math.inf)
 
     def again(self, order: WorkOrder) -> _ListingWorker:
         """Return another worker of the same side, which lists by ``order``."""
@@ -233,9 +224,7 @@ class _ListingWorker:
             _with_advice(failure, missing_advice(failure.message, places))
             for failure in discovery.failures
         )
-        return SideDiscovery(
-            replace(discovery, failures=failures), import_times(worker.log), (used,)
-        )
+        return SideDiscovery(replace(discovery, failures=failures), (used,))
 
     def close(self) -> None:
         """End the worker, if it lives."""

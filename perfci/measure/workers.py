@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import secrets
 import signal
 import subprocess
@@ -51,7 +50,6 @@ class Launch:
     environment: Mapping[str, str]
     affinity: tuple[int, ...] = ()
     memory_limit: int = 0
-    import_times: bool = False
     launcher: tuple[str, ...] = ()
 
 
@@ -96,7 +94,6 @@ class SpawnedWorker(WorkerProcess):
         self, launch: Launch, root: str, ends: ChildDescriptors, kept: tuple[int, ...] = ()
     ) -> None:
         token = secrets.token_hex(8)
-        options = ["-P", *(["-X", "importtime"] if launch.import_times else [])]
         before = os.sched_getaffinity(0)
         try:
             if launch.affinity:  # inherited by the child from its very first instruction
@@ -106,7 +103,7 @@ class SpawnedWorker(WorkerProcess):
                 [
                     *launch.launcher,
                     launch.python,
-                    *options,
+                    "-P",
                     _BOOTSTRAP,
                     *(str(ends.orders), str(ends.results), str(ends.turns), spawned),
                 ],
@@ -384,32 +381,10 @@ class Worker:
             stage=self.stage,
             kind=kind[:_LONGEST_WORD],
             message=message[:_LONGEST_TEXT],
-            log_tail=without_import_times(self.log)[-_LOG_TAIL:],
+            log_tail=self.log[-_LOG_TAIL:],
         )
 
 
 def _text(message: Mapping[str, Any], name: str, otherwise: str) -> str:
     value = message.get(name)
     return value if isinstance(value, str) else otherwise
-
-
-# Pure: the import times that ``-X importtime`` printed.
-
-_LINE = re.compile(r"^import time:\s+(\d+) \|\s+\d+ \|\s*(\S+)$")
-"""Matches a module's line: its own import time in µs, and its name."""
-
-
-def import_times(log: str) -> dict[str, float]:
-    """Return each module's own import time in s."""
-    times: dict[str, float] = {}
-    for line in log.splitlines():
-        if match := _LINE.match(line):
-            module = match.group(2)
-            times[module] = times.get(module, 0.0) + int(match.group(1)) / 1e6
-    return times
-
-
-def without_import_times(log: str) -> str:
-    """Return what the benchmark itself printed."""
-    lines = log.splitlines(keepends=True)
-    return "".join(line for line in lines if not line.startswith("import time:"))

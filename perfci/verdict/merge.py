@@ -69,7 +69,7 @@ def numbered(named: Sequence[Named], expect: int | None) -> dict[Shard, Report]:
             raise UsageError(
                 "other-count",
                 f"{name} is shard {shard}, and --expect asks for {expect}",
-                "Give as --expect what the shards were made with: `perfci plan` shows it.",
+                "Give as --expect the N of their --shard I/N.",
             )
         by_shard[shard] = (name, report)
     advice = "All shards need the same --shard count, benchmarks and -k."

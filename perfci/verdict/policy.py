@@ -1,4 +1,4 @@
-"""Policy: thresholds, the margin around "no change", what a status does, and what is laxer.
+"""Policy: thresholds, the margin around "no change", and what a status does.
 
 Ratios are taken as logarithms, metrics that may be zero as differences: on either scale the margin
 is the threshold to both sides of zero.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from perfci.metrics import METRICS
@@ -17,10 +17,8 @@ from perfci.model.measuring import DECIDING_ROUNDS, MeasureSettings
 from perfci.model.report import Comparison
 from perfci.stats.evidence import look_confidence
 from perfci.stats.t_tests import CONFIDENCE, t_quantile
-from perfci.units import format_share, format_value
 
 _DEFAULT = MeasureSettings()
-_STRICTEST_FIRST = ("fail", "warn", "info")
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,59 +177,3 @@ def _log(ratio: float | None) -> float | None:
 
 def _minus(value: float | None) -> float | None:
     return None if value is None else -value
-
-
-def laxer_than(base: Policy, here: Policy, benchmarks: Collection[str]) -> tuple[str, ...]:
-    """Return in words what ``here`` lets pass that ``base`` does not, metric by metric.
-
-    ``benchmarks`` are those that base has: thresholds of single benchmarks count only for them.
-    Thresholds of metrics that only inform on base don't count.
-    """
-    return (
-        *_laxer_reports(base, here),
-        *_laxer_metrics(base, here),
-        *_laxer_benchmarks(base, here, benchmarks),
-    )
-
-
-def _laxer_reports(base: Policy, here: Policy) -> Iterator[str]:
-    if base.strict and not here.strict:
-        yield "strict true → false"
-    if here.alpha < base.alpha:
-        yield f"alpha {base.alpha:g} → {here.alpha:g}"
-    if added := [name for name in here.allow_broken if name not in base.allow_broken]:
-        yield f"allow_broken {', '.join(added)}"
-
-
-def _laxer_metrics(base: Policy, here: Policy) -> Iterator[str]:
-    for name, metric in METRICS.items():
-        was, now = base.of(metric), here.of(metric)
-        if _STRICTEST_FIRST.index(now.gate) > _STRICTEST_FIRST.index(was.gate):
-            yield f"{name} gate {was.gate} → {now.gate}"
-        if was.gate == "info":
-            continue
-        if now.threshold > was.threshold:
-            yield f"{name} threshold {_amounts(name, was.threshold, now.threshold)}"
-        if now.share > was.share:
-            yield f"{name} share {format_share(was.share)} → {format_share(now.share)}"
-        if (was.undecided, now.undecided) == ("inconclusive", "pass"):
-            yield f"{name} undecided {was.undecided} → {now.undecided}"
-
-
-def _laxer_benchmarks(base: Policy, here: Policy, benchmarks: Collection[str]) -> Iterator[str]:
-    for benchmark in sorted(benchmarks):
-        was_set, now_set = (policy.thresholds.get(benchmark, {}) for policy in (base, here))
-        for name, metric in METRICS.items():
-            if name not in was_set and name not in now_set:
-                continue
-            was = was_set.get(name, base.of(metric).threshold)
-            now = now_set.get(name, here.of(metric).threshold)
-            if base.of(metric).gate != "info" and now > was:
-                yield f"{benchmark} {name} threshold {_amounts(name, was, now)}"
-
-
-def _amounts(metric: str, was: float, now: float) -> str:
-    if METRICS[metric].absolute:
-        unit = METRICS[metric].unit
-        return f"{format_value(was, unit)} → {format_value(now, unit)}"
-    return f"{format_share(was)} → {format_share(now)}"

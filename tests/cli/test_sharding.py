@@ -184,15 +184,6 @@ def test_a_shard_is_measured_whole(slowed: Project) -> None:
     assert "Choose one" in done.without_traceback().err
 
 
-def test_a_plan_and_the_shards_split_alike(slowed: Project, parts: tuple[Path, Path]) -> None:
-    done = slowed.perfci("plan", "feature", "--shards", "2", "--json")
-    assert done.code == 0, done.text
-    assert "bench_broken.py" in done.err
-    planned = [set(one["cases"]) for one in json.loads(done.out)["shards"]]
-    measured = [{*read(part)["durations"], *read(part)["skipped"]} for part in parts]
-    assert planned == measured
-
-
 def test_a_check_can_be_sharded(slowed: Project, folder: Path) -> None:
     slowed.git("checkout", "--quiet", "main")
     try:

@@ -92,8 +92,6 @@ COMMANDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "baseline diff": (("baseline", "diff", KEY, "there-1a2b"), ("baseline", "diff", KEY, BAD)),
     "baseline remove": (("baseline", "remove", KEY, BAD), ("baseline", "remove", BAD)),
     "report": tuple(("report", "bad.json", "-v", "--format", form) for form in REPORTS),
-    "plan": (("plan", "--shards", "1"), ("plan", "--shards", "2", "--json"),
-             ("plan", "--shards", "2", "--matrix")),
     "merge": (("merge", "one.json", "two.json", "--json", f"{BAD[-6:]}.json"),),
     "comment": (("comment", "bad.json", "--body-file", "body.md"),
                 ("comment", "--unreadable", BAD, "--no-check")),
@@ -202,8 +200,6 @@ def test_what_a_program_reads_is_what_was_there(hostile: Project) -> None:
     assert json.loads(done.out)["results"][0]["case"] == BAD
     lines = hostile.perfci("history", "export", "--history", "bad.db").out.splitlines()
     assert BAD in {json.loads(line).get("subject") for line in lines}
-    plan = json.loads(hostile.perfci("plan", "--shards", "2", "--json").out)
-    assert "good" in {case for share in plan["shards"] for case in share["cases"]}
 
 
 def test_json_reads_as_before() -> None:

@@ -13,7 +13,6 @@ import lzma
 import math
 import sys
 import tempfile
-from collections.abc import Mapping
 from contextlib import chdir
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,9 +26,8 @@ from perfci.baselines.store import Baseline, with_run
 from perfci.commands import check
 from perfci.commands.check import against_baselines
 from perfci.commands.compare import MeasureOptions, PairedResult
-from perfci.commands.run_to_report import conclude, rows_alone, run_of, slower_imports, with_session
+from perfci.commands.run_to_report import conclude, rows_alone, run_of, with_session
 from perfci.config.loading import Config
-from perfci.measure.discovery import SideDiscovery
 from perfci.measure.progress import CaseState, SessionResult
 from perfci.model.case import Case, Failure, Metric
 from perfci.model.codec import decode, encode
@@ -65,10 +63,9 @@ class KeptCase:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What a session's workers gave, and how long each side's modules took to import, in s."""
+    """What a session's workers gave."""
 
     cases: tuple[KeptCase, ...]
-    import_times: Mapping[str, Mapping[str, float]]
 
 
 def load() -> Kept:
@@ -94,9 +91,8 @@ def keep(options: list[str]) -> None:
             )
             for state in result.states
         ]
-        imports = {name: one.import_times for name, one in found.items()}
         KEPT.parent.mkdir(parents=True, exist_ok=True)
-        encoded = encode(Kept(tuple(states), imports)).encode()
+        encoded = encode(Kept(tuple(states))).encode()
         KEPT.write_bytes(lzma.compress(encoded))
         return result
 
@@ -275,10 +271,7 @@ def _both(kept: Kept, shard: str = "", ended: str = "done", scale: float = 1.0) 
     result = _result(kept, ("base", "head"), ended, scale)
     one_sided = () if shard == "2/2" else ("removed",), () if shard == "2/2" else ("added",)
     report = _undecided(kept, result, "compare", shard)
-    report = conclude(report, result, *one_sided, default_policy(), {})
-    found = {side: SideDiscovery(None, times) for side, times in kept.import_times.items()}
-    imports = slower_imports(found, report.results)
-    return replace(report, explanations=(*report.explanations, *imports))
+    return conclude(report, result, *one_sided, default_policy(), {})
 
 
 def _compared(kept: Kept, shard: str = "", ended: str = "done", scale: float = 1.0) -> Report:
@@ -318,7 +311,7 @@ def _stored(kept: Kept, sessions: int) -> dict[str, Baseline]:
     return baselines
 
 
-def _confirmed(kept: Kept, run: Run, report: Report) -> Report:
+def _confirmed(kept: Kept, _: Run, report: Report) -> Report:
     around = _Around(
         Config(),
         repository=SimpleNamespace(resolve=lambda sha: sha),
@@ -336,9 +329,7 @@ def _confirmed(kept: Kept, run: Run, report: Report) -> Report:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(check, "measure_both", again)
         return _decided(
-            check.confirmed(
-                around, run, report, suspected, _stored(kept, 2), wanted, MeasureOptions()
-            )
+            check.confirmed(around, report, suspected, _stored(kept, 2), wanted, MeasureOptions())
         )
 
 

@@ -207,9 +207,6 @@ def fit(plain: dict[str, Any], share: int = 1) -> dict[str, Any]:
     """
     left_out: Counter[str] = Counter()
     fitted: dict[str, Any] = _fitted(plain, Report, Limit(), share, "", left_out)
-    if left_out["results"] or left_out["failures"]:
-        left_out["results"] += _drop_rows_without_failure(fitted)
-        _drop_cases_without_row(fitted)
     if any(left_out.values()):
         counts = ", ".join(f"{count:,} of {name}" for name, count in left_out.items() if count)
         fitted["notes"] = [
@@ -217,27 +214,6 @@ def fit(plain: dict[str, Any], share: int = 1) -> dict[str, Any]:
             f"this file would be too large: left out are {counts}",
         ]
     return fitted
-
-
-def _drop_rows_without_failure(fitted: dict[str, Any]) -> int:
-    """Drop ``failed`` rows whose failure was left out, and return their number."""
-    failed = {failure["case"] for failure in fitted["failures"]}
-    rows = fitted["results"]
-    fitted["results"] = [row for row in rows if row["status"] != "failed" or row["case"] in failed]
-    return len(rows) - len(fitted["results"])
-
-
-def _drop_cases_without_row(fitted: dict[str, Any]) -> None:
-    """Drop all else of cases that lost their rows: reading would take the report for damaged."""
-    shown = {row["case"] for row in (*fitted["results"], *fitted["failures"])}
-    benchmarks = {case.partition("[")[0] for case in shown}
-    fitted["why"] = [why for why in fitted["why"] if why["case"] in shown]
-    fitted["definitions"] = [
-        definition for definition in fitted["definitions"] if definition["benchmark"] in benchmarks
-    ]
-    sides = [(side, "cases") for side in (fitted["ran"] or {}).values() if side]
-    for holder, name in ((fitted, "durations"), *sides):
-        holder[name] = {case: value for case, value in holder[name].items() if case in shown}
 
 
 def shortened(text: str, limit: Limit, share: int = 1) -> str:
