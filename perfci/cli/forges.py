@@ -38,9 +38,10 @@ from perfci.report.clean import clean_lines
 )
 @click.option(
     "--author",
-    default=None,
+    default="github-actions[bot]",
     metavar="LOGIN",
-    help="Whom the token posts as: no other's comment is touched (default: github-actions[bot]).",
+    show_default=True,
+    help="Whom the token posts as: no other's comment is touched.",
 )
 @click.option(
     "--patience",

@@ -36,9 +36,9 @@ class CommentRequest:
 
     ``files`` are the reports, one per environment, or ``unreadable`` is the reason why there are
     none. ``pull`` and
-    ``head_sha`` take precedence over the ``event``. ``author`` is the account of the token, for a
-    forge that doesn't report it. ``body_file`` gets the comment's text before anything is posted.
-    ``most_wait_s`` bounds all waits for the forge. ``any_base`` accepts a comparison with any
+    ``head_sha`` take precedence over the ``event``. ``author`` is the account that the token posts
+    as. ``body_file`` gets the comment's text before anything is posted. ``most_wait_s`` bounds all
+    waits for GitHub. ``any_base`` accepts a comparison with any
     commit as base.
 
     ``page_file`` gets the page of the judged report, and ``details`` is the address where that page
@@ -52,7 +52,7 @@ class CommentRequest:
     head_sha: str = ""
     event: Path | None = None
     repository: str | None = None
-    author: str | None = None
+    author: str = "github-actions[bot]"
     body_file: Path = field(default_factory=lambda: Path("perfci-comment.md"))
     check: bool = True
     most_wait_s: float = 120.0

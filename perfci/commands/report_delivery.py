@@ -127,9 +127,6 @@ class Poster:
     def _client(self) -> GitHubClient:
         return actions.client(self.request.repository, self.request.most_wait_s)
 
-    def _author(self, client: GitHubClient) -> str:
-        return self.request.author or client.login()
-
     def _with_caveats(
         self, client: GitHubClient, target: Pull | MergeGroup, reports: Sequence[Report]
     ) -> tuple[list[Report], Links]:
@@ -191,7 +188,7 @@ class Poster:
         summary_error = None
         try:
             left = leave_comment(
-                client, pull, self._author(client), body, dry_run=self.request.dry_run
+                client, pull, self.request.author, body, dry_run=self.request.dry_run
             )
         except OutsideError:
             self._summarise(body)

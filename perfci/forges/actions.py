@@ -41,7 +41,6 @@ def target(
     pull: int | None, head_sha: str, event_path: Path | None
 ) -> PostTarget | MergeGroup | NothingToPost:
     """Return the target to post to: the given pull request, else that of the event."""
-    _require_github()
     if pull is not None:
         return PostTarget(pull, full_sha(head_sha, "--head-sha") if head_sha else "")
     if head_sha:
@@ -93,17 +92,6 @@ def _token(advice: str) -> str:
             "Set it to the token alone, without quotes and line breaks.",
         )
     return token
-
-
-def _require_github() -> None:
-    """Raise UsageError in a job of Forgejo or Gitea, which set GitHub's variables as well."""
-    for name in ("FORGEJO_ACTIONS", "GITEA_ACTIONS"):
-        if os.environ.get(name):
-            raise UsageError(
-                "not-github",
-                f"this is no job of GitHub ({name} is set)",
-                "See docs/other-ci.md for what to do with a report elsewhere.",
-            )
 
 
 def named(repository: str | None) -> str:

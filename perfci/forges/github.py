@@ -11,8 +11,6 @@ from perfci.forges.annotations import Annotation
 from perfci.forges.base import NAME, CheckContent, Comment, Pull
 from perfci.forges.rest import Missing, Rest
 
-BOT = "github-actions[bot]"
-"""The account that a workflow's token posts as."""
 LABEL = "perfci"
 """The label of perfci's issues."""
 
@@ -58,7 +56,6 @@ class _Repository:
 class _Head:
     sha: str
     repo: _Repository | None = None
-    ref: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,25 +181,17 @@ class GitHubClient(Rest):
         answers = self._pages("/pulls", tuple[PullAnswer, ...], tuple, state="open", head=branch)
         return tuple(answer.record() for answer in answers)
 
-    def leaves(self, pull: Pull, sha: str) -> str:
-        """Return the commit at which ``sha`` leaves the target of ``pull``. Empty if unknown."""
-        return self._merge_base(pull.target, sha)
-
     def is_ancestor(self, commit: str, of: str) -> bool:
         """Return whether ``commit`` is ``of`` (a commit or a branch), or an ancestor of it."""
-        return self._merge_base(commit, of) == commit
+        return self.merge_base(commit, of) == commit
 
-    def _merge_base(self, first: str, second: str) -> str:
+    def merge_base(self, first: str, second: str) -> str:
         """Return the last common commit of two branches or commits. Empty if GitHub finds none."""
         path = f"/compare/{quote(first, safe='')}...{quote(second, safe='')}"
         try:
             return self._get(path, _Comparison, per_page="1").merge_base_commit.sha
         except Missing:
             return ""
-
-    def login(self) -> str:
-        """Return the account that a workflow's token posts as. The token may not ask for it."""
-        return BOT
 
     def comments(self, number: int) -> tuple[Comment, ...]:
         """Return all comments of a pull request, the oldest first."""

@@ -241,7 +241,7 @@ def _caveat_of_group(group: MergeGroup, report: Report) -> str:
 def _caveat_of_pull(client: GitHubClient, pull: Pull, report: Report) -> str:
     base, target = report.base.sha if report.base else "", clean_line(pull.target, 100)
     try:
-        left = client.leaves(pull, report.head.sha)
+        left = client.merge_base(pull.target, report.head.sha)
         if left and (base == left or _is_between(client, left, base, pull.target)):
             return ""
     except Refused:

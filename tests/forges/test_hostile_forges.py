@@ -133,11 +133,3 @@ def test_a_limit_of_an_hour_is_an_error_at_once(comment: Callable[[], Done], odd
     assert done.code == 4
     assert "it would take a wait of 1 h" in done.err
     assert len(odd.heads) == 1
-
-
-@pytest.mark.parametrize("sign", ["FORGEJO_ACTIONS", "GITEA_ACTIONS"])
-def test_a_forge_that_poses_as_github_is_refused(tmp_path: Path, sign: str) -> None:
-    project = Project(tmp_path / "project")
-    project.write("report.json", render_json(report_of(HEAD)))
-    done = project.perfci("comment", "report.json", "--pull", "7", **{sign: "true"})
-    assert (done.code, "[not-github]" in done.err) == (2, True), done.text

@@ -169,24 +169,6 @@ def test_what_cannot_stand_in_a_workflow_is_refused_before_one_is_written(
     assert not (mine.folder / ".github").exists()
 
 
-@pytest.mark.parametrize(
-    ("action", "why"),
-    [("me/perfci@main", "pin it to a commit"), ("me/perfci", "the commit is missing")],
-)
-def test_an_action_is_pinned_to_a_commit(mine: Project, action: str, why: str) -> None:
-    done = mine.perfci("init", "--github", "--action", action).without_traceback()
-    assert (done.code, why in done.err, "OWNER/NAME@COMMIT" in done.err) == (2, True, True)
-    assert not (mine.folder / ".github").exists()
-
-
-def test_an_install_without_perfci_is_refused(mine: Project) -> None:
-    install = ("--install", "pip install torch")
-    done = mine.perfci("init", "--github", "--with", "nightly", *install).without_traceback()
-    assert done.code == 2, done.text
-    assert "none of the commands of --install installs perfci" in done.text
-    assert not (mine.folder / ".github").exists()
-
-
 def test_a_branch_with_an_expression_in_its_name_is_refused(mine: Project) -> None:
     mine.git("branch", "--move", "${{x}}")
     done = mine.perfci("init", "--github").without_traceback()
