@@ -25,10 +25,6 @@ def breaks_inside_a_call(x):
     return inner(x.sin()).cos()
 
 
-def breaks_inside_two_calls(x):
-    return inner(inner(x.sin())).cos()
-
-
 def branches_on_data(x):
     if x.sum() > 0:  # break: data-dependent
         return x * 2

@@ -89,11 +89,6 @@ def test_the_thread_of_an_nvml_that_torch_asked_is_ended_before_the_fork(nvml: s
     assert answer(program, LD_LIBRARY_PATH=nvml, OPENBLAS_NUM_THREADS="1") == ""
 
 
-def test_a_thread_that_stays_is_one() -> None:
-    program = "import threading, time\nthreading.Thread(target=time.sleep, args=[60], daemon=True)"
-    assert answer(f"{program}.start()\n{ASKED}") == "left threads running"
-
-
 def test_a_driver_that_is_initialised_is_one_and_one_that_is_only_loaded_is_none(
     driver: Path,
 ) -> None:

@@ -123,15 +123,6 @@ def test_a_stream_without_a_token_fails_the_case(serve: Callable[..., TokenServe
     assert failure.value.kind == "no_tokens"
 
 
-def test_a_connection_that_the_server_closed_while_idle_is_opened_again(
-    serve: Callable[..., TokenServer],
-) -> None:
-    server = serve(Reply(CALM.events, hangs_up=True))
-    reading = read(perfci.generate(server.url, body={}, requests=3))
-    assert reading.values["tokens_per_request"] == 8
-    assert len(set(server.ports)) == 3
-
-
 def test_failed_requests_are_a_share_up_to_a_limit(serve: Callable[..., TokenServer]) -> None:
     objective = {"end_to_end": 60.0}
     replies = (CALM, CALM, FAILS, CALM)

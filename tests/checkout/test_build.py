@@ -102,11 +102,6 @@ def test_commands_after_a_failing_one_do_not_run(project: Project, tmp_path: Pat
     assert runs(tmp_path) == 0
 
 
-def test_a_command_that_is_not_there_says_so(project: Project) -> None:
-    with pytest.raises(MeasureError, match="could not be started: No such file"):
-        built(project, "HEAD", "no-such-compiler --version")
-
-
 @pytest.mark.parametrize(
     "command",
     [
@@ -132,12 +127,6 @@ def test_a_command_that_needs_a_shell_is_refused_before_anything_is_made(
     with pytest.raises(UsageError, match="bash -c"):
         built(project, "HEAD", command)
     assert not project.cache.exists()
-
-
-def test_what_is_quoted_is_no_shells_word(project: Project) -> None:
-    script = "import sys; open('said', 'w').write(' '.join(sys.argv[1:]))"
-    command = f"""{{python}} -c "{script}" 'a;b' "c > d" e\\|f '`g`' "$(h)" """
-    assert (built(project, "HEAD", command) / "said").read_text() == "a;b c > d e|f `g` $(h)"
 
 
 def test_a_build_over_its_time_is_ended_with_all_its_processes(
@@ -172,18 +161,6 @@ def test_a_killed_build_is_never_taken_as_complete(project: Project, tmp_path: P
     swept = worktrees_of(project).sweep()
     assert len(swept) == 1
     assert kept(project) == []
-    assert built(project, "HEAD", command).exists()
-    assert runs(tmp_path) == 2
-
-
-def test_a_killed_build_is_made_again_without_a_sweep_too(project: Project, tmp_path: Path) -> None:
-    command = counting(tmp_path, then=f"while [ -e {tmp_path}/wait ]; do sleep 0.05; done")
-    (tmp_path / "wait").touch()
-    with holder(project, command) as building:
-        wait_for(tmp_path / "runs")
-        building.kill()
-        building.wait()
-        (tmp_path / "wait").unlink()
     assert built(project, "HEAD", command).exists()
     assert runs(tmp_path) == 2
 
@@ -236,15 +213,6 @@ def test_a_build_that_was_written_to_is_made_again(
         assert (built(project, "HEAD", command) / "built").read_text() == "three"
         assert not (tree / "sitecustomize.py").exists()
         assert runs(tmp_path) == 2
-
-
-def test_bytecode_leaves_a_build_as_it_is(project: Project, tmp_path: Path) -> None:
-    command = counting(tmp_path)
-    cache = built(project, "HEAD", command) / "__pycache__"
-    cache.mkdir()
-    (cache / "built.cpython-312.pyc").touch()
-    built(project, "HEAD", command)
-    assert runs(tmp_path) == 1
 
 
 def test_what_the_build_changes_of_the_commit_is_said_of_a_kept_one_too(

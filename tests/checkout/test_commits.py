@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-
 import pytest
 
 from perfci.errors import UsageError
 from perfci.measure.checkout.commits import branch_of, commits
-from perfci.measure.checkout.git import open_repository
 from tests.builders.project import Project
 from tests.builders.repository import opened, three_commits
 
@@ -39,17 +36,6 @@ def test_what_was_merged_counts_as_its_merge_alone(project: Project) -> None:
     found = [(one.subject, one.position) for one in commits(opened(project), "main")]
     assert found[:2] == [("Merge feature", 3), ("Say three", 2)]
     assert "On a branch" not in dict(found)
-
-
-def test_a_shallow_clone_knows_no_positions(project: Project) -> None:
-    clone = project.folder.parent / "clone"
-    source = project.folder.as_uri()
-    subprocess.run(["git", "clone", "--quiet", "--depth=2", source, str(clone)], check=True)
-    found = commits(open_repository(clone), "main")
-    assert [(one.subject, one.position) for one in found] == [
-        ("Say three", None),
-        ("Say two", None),
-    ]
 
 
 @pytest.mark.parametrize("wanted", ["main..", "..main", "main~1...main", "main..main~1"])

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -49,37 +47,3 @@ def test_a_build_that_fills_the_disk_says_so(project: Project, tmp_path: Path) -
             pytest.fail("4 MiB fit into 1 MiB")
         assert caught.value.slug == "disk-full"
         assert not list(cache.glob("*/builds/*.complete"))
-
-
-REMOVES = """\
-import os, sys
-from pathlib import Path
-from perfci.measure.checkout.disk import remove_folder
-
-os.chdir(sys.argv[1])  # a user who may not come here from above
-if os.geteuid() == 0:  # whom no mode keeps out
-    os.seteuid(12345)
-remove_folder(Path("tree"))
-"""
-
-
-@pytest.mark.parametrize("mode", [0o000, 0o100, 0o300, 0o500])
-def test_a_folder_that_its_owner_closed_is_removed_with_all_below(
-    tmp_path: Path, mode: int
-) -> None:
-    mine = tmp_path / "mine"
-    outside = tmp_path / "outside"
-    outside.mkdir(mode=0o500)
-    (mine / "tree" / "closed" / "below").mkdir(parents=True)
-    (mine / "tree" / "closed" / "below" / "file").touch()
-    (mine / "tree" / "link").symlink_to(outside)
-    if os.geteuid() == 0:
-        for path in (mine, *mine.rglob("*")):
-            os.chown(path, 12345, 12345, follow_symlinks=False)
-    for name in ("closed/below", "closed", ""):
-        (mine / "tree" / name).chmod(mode)
-    command = [sys.executable, "-c", REMOVES, str(mine)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert list(mine.iterdir()) == []
-    assert outside.stat().st_mode & 0o777 == 0o500

@@ -78,13 +78,6 @@ def test_a_change_that_git_is_told_to_overlook_is_seen(project: Project, flag: s
     assert (state(project), project.git("ls-files", "-v")) == before
 
 
-def test_what_a_sparse_checkout_leaves_out_stays(project: Project) -> None:
-    project.commit("more", kept="x", **{"left/out": "x"})
-    project.git("sparse-checkout", "set", "--no-cone", "/*", "!/left/")
-    assert not (project.folder / "left").exists()
-    assert not opened(project).resolve(".").dirty
-
-
 def test_a_change_in_the_same_instant_as_the_last_git_add_is_seen(project: Project) -> None:
     project.git("config", "core.trustCtime", "false")
     project.git("config", "core.checkStat", "minimal")
@@ -96,11 +89,6 @@ def test_a_change_in_the_same_instant_as_the_last_git_add_is_seen(project: Proje
     project.write("value", "five")
     os.utime(file, instant)
     assert opened(project).resolve(".").dirty
-
-
-def test_the_same_changes_give_the_same_commit(project: Project) -> None:
-    project.write("value", "changed")
-    assert opened(project).resolve(".") == opened(project).resolve(".")
 
 
 def test_unresolved_conflicts_are_refused_and_left_alone(project: Project) -> None:
@@ -163,13 +151,6 @@ def test_merge_base_and_default_base(project: Project, tmp_path: Path) -> None:
     project.git("clone", "--quiet", str(project.folder), str(tmp_path / "clone"))
     clone = open_repository(tmp_path / "clone")
     assert clone.default_base() == "origin/unrelated"
-
-
-def test_a_folder_without_repository_is_a_usage_error(tmp_path: Path) -> None:
-    for folder in (tmp_path, tmp_path / "missing"):
-        with pytest.raises(UsageError) as caught:
-            open_repository(folder)
-        assert caught.value.slug == "not-a-repository"
 
 
 def test_the_variables_of_a_hook_lead_nowhere_else(

@@ -81,14 +81,6 @@ def test_each_side_has_its_own_commits_submodules(moved: Project) -> None:
     assert [*moved.cache.glob("*/trees/*"), *moved.folder.glob(".git/worktrees/*")] == []
 
 
-def test_a_submodule_whose_folder_was_removed_is_there_still(moved: Project) -> None:
-    shutil.rmtree(moved.folder / "vendor")  # as after a switch to a branch that lacks it
-    with ExitStack() as stack:
-        sides = Sides(moved, stack, rev="HEAD")
-        assert sides.read(f"{OUTER}/paint.py") == ["VALUE = 1\n", "VALUE = 2\n"]
-        assert sides.read(f"{INNER}/ink.py") == ["VALUE = 1\n", "VALUE = 2\n"]
-
-
 def test_a_kept_build_has_them_and_is_made_again_where_the_clone_had_not(moved: Project) -> None:
     modules, hidden = (moved.folder / ".git" / name for name in ("modules", "hidden"))
     build = ("/bin/sh -c 'for file in vendor/paint/*; do echo $file >> built; done'",)
@@ -149,18 +141,6 @@ def test_what_the_clone_has_not_initialised_stays_empty_and_is_noted_once(moved:
         assert [[*(root / OUTER).iterdir()] for root in sides.roots] == [[], []]
     (note,) = sides.worktrees.notes
     assert f"{OUTER}. Run `git submodule update --init --recursive`" in note
-
-
-def test_changes_in_a_submodule_of_the_working_tree_are_said_not_to_be_measured(
-    moved: Project,
-) -> None:
-    (moved.folder / OUTER / "paint.py").write_text("VALUE = 3\n")
-    with ExitStack() as stack:
-        sides = Sides(moved, stack)
-        assert sides.read(f"{OUTER}/paint.py")[1] == "VALUE = 2\n"
-    assert [f"Changes in the submodule {OUTER} " in note for note in sides.worktrees.notes] == [
-        True
-    ]
 
 
 @pytest.mark.parametrize("name", ["../../../elsewhere", "/elsewhere"])

@@ -14,7 +14,6 @@ from perfci.measure.checkout.side_folders import SideFolders
 from tests.builders.project import Project
 from tests.builders.repository import (
     holder,
-    mounted,
     opened,
     path_from,
     state,
@@ -103,12 +102,6 @@ def test_a_linked_worktree_of_the_users_can_be_measured(project: Project, tmp_pa
     assert (project.folder / "value").read_text() == "three"
 
 
-def test_a_cache_inside_the_repository_is_no_change_of_the_users(project: Project) -> None:
-    worktrees = SideFolders(project.folder / "cache", opened(project))
-    with worktrees.side(opened(project).resolve("HEAD")):
-        assert not opened(project).resolve(".").dirty
-
-
 def test_a_killed_runs_worktree_is_swept_and_a_living_ones_is_not(project: Project) -> None:
     with holder(project) as killed, holder(project) as living:
         dead, alive = path_from(killed), path_from(living)
@@ -125,21 +118,6 @@ def test_a_killed_runs_worktree_is_swept_and_a_living_ones_is_not(project: Proje
         assert str(dead) not in listed
         assert not dead.exists()
         assert left_in(project) == [alive.name, alive.name, f"{alive.name}.lock"]
-
-
-def test_a_tree_that_cannot_be_removed_is_noted_and_costs_no_results(
-    project: Project, tmp_path: Path
-) -> None:
-    worktrees = worktrees_of(project)
-    resolved = opened(project).resolve("HEAD")
-    with worktrees.side(resolved) as path, mounted(tmp_path / "disk", "-t", "tmpfs", "tmpfs"):
-        (path / "busy").mkdir()
-        command = ["mount", "--bind", str(tmp_path / "disk"), str(path / "busy")]
-        subprocess.run(command, check=True)
-    assert "left behind" in worktrees.notes[0]
-    subprocess.run(["umount", str(path / "busy")], check=True)
-    assert worktrees_of(project).sweep() == (path,)
-    assert left_in(project) == []
 
 
 _SESSIONS = """\

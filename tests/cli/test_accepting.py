@@ -69,12 +69,6 @@ def test_a_line_that_base_has_needs_a_bound(project: Project) -> None:
     assert "without `up_to` or `until`" in rows(report, "counting")["latency_p50"]["warnings"][0]
 
 
-def test_an_accept_that_names_nothing_is_a_note(project: Project) -> None:
-    accepting(project, LINE.replace("latency_p50", "latency"))
-    report, _ = compared(project, 1)
-    assert any("did you mean `latency_p50`?" in note for note in report["notes"])
-
-
 @pytest.mark.parametrize(("source", "code"), [("octo/models", 0), ("stranger/models", 1)])
 def test_a_forks_author_cannot_accept(
     project: Project, tmp_path: Path, source: str, code: int

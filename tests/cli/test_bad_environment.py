@@ -35,11 +35,6 @@ def test_an_unknown_ref_names_the_nearest(small: Project) -> None:
     errs(small.perfci("compare", "mian", "HEAD"), 2, "mian", "main")
 
 
-def test_a_ref_that_looks_like_an_option_is_refused(small: Project) -> None:
-    done = small.perfci("compare", "--", "--upload-pack=touch /tmp/x", "HEAD")
-    errs(done, 2, "--upload-pack")
-
-
 def test_a_shallow_clone_without_the_base_says_how_to_fetch_it(
     small: Project, tmp_path: Path
 ) -> None:

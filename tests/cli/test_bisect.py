@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
-from collections.abc import Iterator
 from typing import Any
 
 import jsonschema
@@ -12,7 +10,6 @@ import pytest
 
 from perfci.commands.revisions import sides_of_report
 from perfci.history.store import open_history
-from perfci.measure.process_cleanup import InterruptHandler
 from perfci.model.run import Point
 from perfci.model.worker import WorkOrder
 from tests.builders.project import Project, rows
@@ -122,22 +119,6 @@ def test_commits_that_cannot_be_imported_are_skipped_and_the_answer_is_a_range(
     assert all("half done" in why for why in skipped.values())
 
 
-def test_a_commit_that_cannot_be_built_is_skipped_until_its_build_is_mended(
-    project: Project,
-) -> None:
-    config = (project.folder / "pyproject.toml").read_text()
-    made = history(project, [1000, 1000, 1500, 1500])
-    breaks = f"""build = ["bash -c 'test $(git rev-parse HEAD) != {made[2]}'"]\n"""
-    project.write("pyproject.toml", config + breaks)
-    found = bisected(project, f"{made[0]}..{made[-1]}")
-    assert [one["commit"]["sha"] for one in found["skipped"]] == [made[2]]
-    assert [shas(one) for one in found["culprits"]] == [made[2:4]]
-    project.write("pyproject.toml", config)
-    found = bisected(project, f"{made[0]}..{made[-1]}")
-    assert not found["skipped"]
-    assert shas(found["culprits"][0]) == [made[2]]
-
-
 def test_two_changes_in_one_range_are_both_found(project: Project) -> None:
     made = history(project, [1000] * 2 + [1300] * 3 + [1000] * 2 + [1600] * 2)
     found = bisected(project, f"{made[0]}..{made[-1]}")
@@ -201,39 +182,6 @@ def test_a_killed_search_goes_on_where_it_ended(project: Project) -> None:
     assert not again.started
 
 
-@pytest.fixture
-def interrupt() -> Iterator[None]:
-    """Let signals end what this process measures, as ``perfci`` does for its own."""
-    handler = InterruptHandler()
-    before = {one: signal.signal(one, handler) for one in (signal.SIGINT, signal.SIGTERM)}
-    yield
-    for number, one in before.items():
-        signal.signal(number, one)
-
-
-@pytest.mark.usefixtures("interrupt")
-def test_one_signal_while_the_ends_are_compared_ends_the_search(project: Project) -> None:
-    """With as many rounds as show that they differ: there is an answer, and no more of it."""
-    made = history(project, [1000] * 2 + [1500] * 2)
-    asked = (f"{made[0]}..{made[-1]}", "-k", "counting", "--metric", "latency_p50")
-    config = (project.folder / "pyproject.toml").read_text()
-    config = config.replace("max_rounds = 9", "max_rounds = 12")
-    project.write("pyproject.toml", config.replace("\nrounds = 5", "\nrounds = 12"))
-    sent = []
-
-    def signalled(order: WorkOrder, number: int) -> None:
-        if number == 11 and not sent:
-            sent.append(number)
-            signal.raise_signal(signal.SIGTERM)
-
-    project.executor = Simulated(before=signalled)
-    found = bisected(project, *asked, code=3)
-    assert sent
-    assert (found["ended"], found["comparisons"]) == ("interrupted", 1)
-    project.executor = Simulated()
-    assert [shas(one) for one in bisected(project, *asked)["culprits"]] == [[made[2]]]
-
-
 def test_a_range_in_which_nothing_moved_is_no_answer(project: Project) -> None:
     made = history(project, [1000] * 4)
     done = project.perfci("bisect", f"{made[0]}..{made[-1]}").without_traceback()
@@ -279,20 +227,6 @@ def test_wrong_requests_are_refused(
     project.git("checkout", "--quiet", "main")
     done = project.perfci("bisect", *arguments).without_traceback()
     assert (done.code, f"[{slug}]" in done.err) == (2, True), done.text
-
-
-def test_a_commit_whose_import_hangs_is_skipped_and_changes_in_the_checkout_count_for_nothing(
-    project: Project,
-) -> None:
-    hangs = "import time\ntime.sleep(600)\n" + WORK.format(1000)
-    made = history(project, [1000, hangs, 1500])
-    project.write("lib.py", WORK.format(9999))
-    found = bisected(project, f"{made[0]}..{made[-1]}")
-    (culprit,) = found["culprits"]
-    assert shas(culprit) == made[1:3]
-    assert 1.4 < culprit["ratio"] < 1.6
-    (skipped,) = found["skipped"]
-    assert (skipped["commit"]["sha"], "no answer within" in skipped["why"]) == (made[1], True)
 
 
 def test_damaged_state_is_named_and_restart_helps(project: Project) -> None:

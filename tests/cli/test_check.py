@@ -124,12 +124,6 @@ def test_without_confirmation_the_verdict_says_so(stored: Project) -> None:
     assert "unconfirmed" in " ".join((*report["verdict"]["reasons"], *report["notes"])).lower()
 
 
-def test_one_session_is_said_to_be_one(stored: Project) -> None:
-    report = stored.report("check", "--no-confirm", "-k", "steady")  # no suspect is paired then
-    row = rows(report, "steady")["latency_p50"]
-    assert any("session" in warning for warning in row["warnings"])
-
-
 def test_updating_the_same_commit_adds_a_session(stored: Project) -> None:
     assert "replaces" not in stored.perfci("baseline", "update", "-k", "steady").out
     kept = json.loads(baseline_of(stored, "steady").read_text())

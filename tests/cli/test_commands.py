@@ -8,10 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from perfci.cli.main import cli
 from tests.builders.project import Project
-
-COMMANDS = tuple(cli.list_commands(None))
 
 
 @pytest.fixture
@@ -19,13 +16,6 @@ def small(project: Project) -> Project:
     project.counting(1000)
     project.commit("base")
     return project
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_has_help_with_an_example(project: Project, command: str) -> None:
-    done = project.perfci(command, "--help")
-    assert done.code == 0
-    assert f"Example: perfci {command}" in done.out or "Example: eval" in done.out
 
 
 def test_init_writes_what_list_then_finds(project: Project) -> None:
@@ -95,12 +85,3 @@ def test_a_damaged_report_is_an_error_that_names_it(project: Project, text: str)
     done = project.perfci("report", str(path)).without_traceback()
     assert done.code == 4
     assert "report.json" in done.err
-
-
-def test_doctor_says_what_to_do(project: Project) -> None:
-    done = project.perfci("doctor", CXX="no-such-compiler").without_traceback()
-    assert "no-such-compiler" in done.out
-    assert "g++" in done.out
-    stopped = project.perfci("doctor", PERFCI_CACHE_DIR="/proc/nowhere")
-    assert stopped.code == 3
-    assert "PERFCI_CACHE_DIR" in stopped.out

@@ -99,10 +99,6 @@ def test_set_up_that_changes_the_environment_finds_none_that_has_read_it(
     assert was_there(report, "late[mode=backend:eager]") == 0.0
 
 
-def test_a_mode_that_compiles_nothing_pays_for_no_compiler(report: dict[str, Any]) -> None:
-    assert was_there(report, "compiles_nothing[mode=backend:eager]") == 0.0
-
-
 @pytest.mark.parametrize("case", ["compiles_when_called", "compiles_in_set_up"])
 def test_a_case_that_was_seen_to_compile_finds_it_in_later_rounds(
     report: dict[str, Any], case: str

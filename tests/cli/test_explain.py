@@ -3,28 +3,18 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 import pytest
 
-from perfci.instruments import instruments
-from perfci.measure.explaining import (
-    explain_case,
-)
-from perfci.measure.progress import CaseState
-from perfci.measure.workers import WorkerEnded
-from perfci.model.case import Case, Failure
 from perfci.model.worker import WorkOrder
 from tests.builders.in_process import Done
 from tests.builders.project import Project
 from tests.builders.simulated import Simulated
-from tests.report.examples import passing_report
 
 if TYPE_CHECKING:
-    from perfci.measure.workplace import Workplace
+    pass
 
 
 MODEL = """\
@@ -175,68 +165,3 @@ def test_no_verdict_depends_on_what_fails_under_an_instrument(tmp_path: Path) ->
     assert why["untold"]["operators"].endswith("(SIGABRT): crashed with SIGABRT")
     assert project.report("compare", "HEAD~1", "HEAD", "--no-why", code=1)["why"] == []
     assert project.report("compare", "HEAD", "HEAD", "--allow-same-commit", "--why")["why"] == []
-
-
-@pytest.mark.parametrize(("metric", "rounds"), [("compile_time", [0]), ("latency_p50", [10**6])])
-def test_compiling_is_looked_at_with_the_cache_that_it_was_measured_with(
-    metric: str, rounds: list[int]
-) -> None:
-    asked: list[int] = []
-
-    class Plan:
-        config = SimpleNamespace(settings=SimpleNamespace(hints=False, residency="together"))
-        sides = (SimpleNamespace(name="base"), SimpleNamespace(name="head"))
-
-        def forget_cold_caches(self, _slug: str) -> None:
-            assert not asked
-
-        def task(self, _side: Any, _case: Any, number: int, _slug: str, exact: Any) -> None:
-            assert not exact
-            asked.append(number)
-            raise OSError("no disk")
-
-    row = replace(passing_report().results[0], metric=metric)
-    workplace = cast("Workplace", SimpleNamespace(plan=Plan(), executor=Simulated()))
-    state = CaseState(Case("net", "net", {}, "bench.py", 1, ""), "net", {})
-    why = explain_case(workplace, state, [row], within_s=9.0)
-    assert asked == rounds
-    assert why.untold["compiling"] == "it could not be run again: no disk"
-
-
-def test_a_profile_that_takes_longer_than_a_case_may_is_awaited_and_what_comes_after_is_said(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """25 s of each side, of 9: so slow is a call of 0.3 s on a busy machine."""
-    clock = SimpleNamespace(time=0.0)
-
-    class Profiled:
-        def __init__(self, side: str) -> None:
-            self.order = SimpleNamespace(side=side)
-            self.instrument = ""
-
-        def send(self, message: dict[str, Any]) -> None:
-            self.instrument = message.get("instrument", "")
-
-        def expect(self, _said: str, within_s: float) -> dict[str, Any]:
-            took_s = 25.0 if instruments()[self.instrument].when == "work" else 0.0
-            clock.time += min(took_s, within_s)
-            if took_s > within_s:
-                failure = Failure("net", self.order.side, "record", "timeout", "no answer")
-                raise WorkerEnded(failure)
-            return {"recorded": {"call_s": 0.3, "lines": [], "operators": [], "device": []}}
-
-        def field(self, message: dict[str, Any], name: str, _kind: type) -> Any:
-            return message.get(name)
-
-    started = [(Profiled(side), 0.3) for side in ("base", "head")]
-    monkeypatch.setattr("perfci.measure.explaining._Explainer._started", lambda *_: started)
-    config = SimpleNamespace(settings=SimpleNamespace(hints=False, residency="together"))
-    executor = SimpleNamespace(now=lambda: clock.time)
-    workplace = SimpleNamespace(plan=SimpleNamespace(config=config, sides=()), executor=executor)
-    state = CaseState(Case("net[a b]", "net", {}, "bench.py", 1, ""), "net", {})
-    row = passing_report().results[0]
-    why = explain_case(cast("Workplace", workplace), state, [row], within_s=9.0)
-    assert "operators" not in why.untold
-    more = "`perfci explain REPORT -k 'net[a b]' --within 90s` takes more"
-    assert why.untold["memory"] == f"the 9 s that a case may take were over; {more}"
-    assert clock.time == 50.0

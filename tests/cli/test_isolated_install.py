@@ -78,13 +78,3 @@ def test_an_option_goes_before_the_configuration_and_a_sides_own_before_that(
         "compare", "HEAD~1", "HEAD", "--python", own, "--base-python", sys.executable
     )
     assert "failed on base in import" in one.out, one.text
-
-
-def test_the_doctor_looks_at_the_configured_python(elsewhere: Project) -> None:
-    configured(elsewhere, ".venv/bin/python")
-    found = elsewhere.perfci("doctor")
-    assert str(elsewhere.folder / ".venv" / "bin" / "python") in found.out
-    (elsewhere.folder / "pyproject.toml").write_text("[tool.perfci\n")
-    broken = elsewhere.perfci("doctor")
-    assert "configuration" in broken.out
-    broken.without_traceback()

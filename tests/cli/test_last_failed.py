@@ -46,16 +46,6 @@ def test_only_what_regressed_is_measured_again_until_it_is_mended(project: Proje
     assert json.loads(kept(project).read_text())["failed"] == {}
 
 
-def test_a_case_that_is_gone_or_not_selected_is_named(project: Project) -> None:
-    project.perfci(*RUN)
-    other = project.perfci(*RUN, "--last-failed", "-k", "steady")
-    assert "-k 'steady' selects none of the cases that failed last" in other.err
-    path = project.folder / "benchmarks" / "bench_counting.py"
-    path.write_text(path.read_text().replace("def counting", "def renamed"))
-    gone = project.perfci("compare", "HEAD", ".", "--last-failed")
-    assert (gone.code, "is here any more: counting" in gone.err) == (2, True)
-
-
 @pytest.mark.parametrize("options", [("--rounds", "2"), ("--inject", "latency=50%")])
 def test_what_says_nothing_of_the_code_changes_nothing(
     project: Project, options: tuple[str, str]

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 
 import pytest
 
-from perfci.measure.selection import written_in
 from tests.builders.project import QUICK, Project, rows
 
 pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("single_round")]
@@ -189,16 +186,6 @@ def test_a_suite_is_read_as_it_is_with_the_conftest_and_the_options_of_its_root(
     }
 
 
-def test_what_tests_a_file_names_is_read_without_importing_it(suite: Project) -> None:
-    """Base's files are read so: what head no longer has is removed."""
-    path = suite.write("tests/test_speed.py", f"{SUITE}\nimport absent_module\n")
-    assert written_in(suite.folder, [str(path)])["tests/test_speed.py"].keys() == {
-        "test_speed.test_sort",
-        "test_speed.TestHeld.test_open",
-        "test_speed.test_whole",
-    }
-
-
 def test_a_test_that_fails_is_a_case_that_fails_and_says_why(suite: Project) -> None:
     suite.commit("broken", **{"tests/test_speed.py": BROKEN})
     report = suite.report("run", code=3)
@@ -207,14 +194,3 @@ def test_a_test_that_fails_is_a_case_that_fails_and_says_why(suite: Project) -> 
     assert "no card here" in said["test_skipped"]
     assert said["test_request"].startswith("fixture 'absent' not found")
     assert "never called `benchmark`" in said["test_never"]
-
-
-def test_pytest_itself_runs_the_suite_as_tests(suite: Project) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "addopts="],
-        check=False,
-        cwd=suite.folder,
-        capture_output=True,
-        text=True,
-    )
-    assert "5 passed" in done.stdout, done.stdout + done.stderr

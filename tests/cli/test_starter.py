@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.builders.project import QUICK, Project, rows
+from tests.builders.project import Project, rows
 
 pytestmark = pytest.mark.processes
 
@@ -138,33 +137,6 @@ def test_a_benchmark_that_kills_its_parent_harms_no_other(compared: Compared) ->
     assert not list(compared.project.cache.glob("session-*"))
 
 
-SETS_BY_ORDER = """\
-import sys
-EARLY = "torch" in sys.modules
-import os
-import torch
-import perfci
-
-if EARLY:
-    torch.set_default_dtype(torch.float64)
-
-@perfci.benchmark
-def one():
-    early = perfci.metric("early", lambda: float(EARLY), exact=True)
-    return (lambda: sum(range(300))), early
-"""
-
-
-@pytest.mark.torch
-def test_torch_that_is_set_otherwise_than_in_a_fresh_process_is_seen(project: Project) -> None:
-    project.commit("benchmarks", **{"benchmarks/bench_one.py": SETS_BY_ORDER})
-    report = project.report("run", "--rounds", "2")
-    assert rows(report, "one")["early"]["head"]["center"] == 0.0
-    assert report["failures"] == []
-    said = "torch's default dtype is torch.float64 after the imports, and torch.float32 in a fresh"
-    assert any(said in note for note in report["notes"])
-
-
 def test_the_side_that_killed_the_ancestor_is_blamed_and_not_the_other(project: Project) -> None:
     project.write("lib.py", "")
     source = KILLS_ITS_PARENT.replace("import perfci\n", "import lib\nimport perfci\n", 1)
@@ -176,53 +148,3 @@ def test_the_side_that_killed_the_ancestor_is_blamed_and_not_the_other(project: 
     report = project.report("compare", base, "HEAD", "--rounds", "2", "-k", "deadly")
     assert {one["side"] for one in report["failures"]} == {"head"}
     assert {one["kind"] for one in report["failures"]} == {"killed_parent"}
-
-
-@pytest.mark.usefixtures("single_round")
-def test_fork_can_be_switched_off(project: Project) -> None:
-    with (project.folder / "pyproject.toml").open("a") as file:
-        file.write("[tool.perfci.quiet]\nfork = false\n")
-    written(project, "shared")
-    project.commit("benchmarks")
-    report = project.report("run", "-k", "shared_parent")
-    parent = rows(report, "shared_parent")["parent"]["head"]
-    assert parent["lo"] == parent["hi"] == os.getpid()
-    assert report["environment"]["facts"]["quiet_fork"] == "false"
-
-
-WAVERS = """\
-import os, time
-import perfci
-
-@perfci.benchmark
-def wavers():
-    with open({path!r}, "a+") as file:
-        print(sorted(os.sched_getaffinity(0)), file=file, flush=True)
-        file.seek(0)
-        started = len(file.readlines())
-    # the side that starts first is slower, and that alternates: five rounds can't decide it
-    seconds = 0.00104 if started % 2 else 0.001
-    return lambda: time.sleep(seconds)
-"""
-
-
-def test_rounds_beyond_the_least_start_both_sides_at_once_and_tell_no_cold_start(
-    project: Project,
-) -> None:
-    cores = project.folder.parent / "cores"
-    project.write(
-        "pyproject.toml",
-        QUICK.replace("max_rounds = 9", "max_rounds = 60")  # noise keeps it within reach
-        + '[tool.perfci.metrics.cold_start]\ngate = "warn"\n',
-    )
-    source = WAVERS.format(path=str(cores))
-    source = source.replace("import perfci\n", "import perfci\nos.environ['SET'] = '1'\n", 1)
-    project.commit("benchmarks", **{"benchmarks/bench_one.py": source})
-    report = project.report("compare", "HEAD", "HEAD", "--allow-same-commit")
-    found = rows(report, "wavers")
-    rounds = found["latency_p50"]["base"]["workers"]
-    assert rounds > 5
-    assert found["cold_start"]["base"]["workers"] == found["cold_start"]["head"]["workers"] == 5
-    lines = cores.read_text().splitlines()
-    assert len(lines) >= 2 * rounds  # one round of these may count as disturbed
-    assert len(set(lines)) == 1, "one side was measured on other cores"

@@ -12,7 +12,6 @@ import pytest
 from perfci.commands.first_benchmark import first_benchmark, package_models
 from perfci.commands.init import initialise
 from perfci.commands.workflows import CiOptions
-from perfci.errors import UsageError
 from perfci.measure.checkout.git import open_repository
 from perfci.outputs import silent
 from tests.builders.project import Project
@@ -73,43 +72,6 @@ def environment(project: Project, name: str, *, torch: bool = False) -> None:
     if torch:
         (packages,) = (project.folder / name).glob("lib/python*/site-packages")
         (packages / "torch.py").write_text("")
-
-
-def test_of_two_environments_the_one_with_torch_measures(project: Project) -> None:
-    (project.folder / "pyproject.toml").unlink()
-    environment(project, ".venv")
-    environment(project, "gpu", torch=True)
-    initialise(open_repository(project.folder), "benchmarks", silent)
-    written = tomllib.loads((project.folder / "pyproject.toml").read_text())["tool"]["perfci"]
-    assert written["python"] == "gpu/bin/python"
-    assert "/gpu/" in (project.folder / ".gitignore").read_text().splitlines()
-
-
-def test_a_missing_torch_is_asked_for_and_named(project: Project) -> None:
-    (project.folder / "pyproject.toml").unlink()
-    environment(project, ".venv")
-    notices: list[str] = []
-    questions: list[str] = []
-    answers = ["/there/bin/python", sys.executable]
-
-    def answer(question: str) -> str:
-        questions.append(question)
-        return answers.pop(0)
-
-    with pytest.raises(UsageError, match="/there/bin/python"):
-        initialise(open_repository(project.folder), "benchmarks", notices.append, ask=answer)
-    assert not (project.folder / "pyproject.toml").exists()
-    questions.clear()
-    initialise(open_repository(project.folder), "benchmarks", notices.append, ask=answer)
-    python = project.folder / ".venv" / "bin" / "python"
-    assert questions == [f"{python} has no torch. Path of a Python that has it (or Enter)"]
-    written = tomllib.loads((project.folder / "pyproject.toml").read_text())["tool"]["perfci"]
-    assert written["python"] == sys.executable
-    (project.folder / "pyproject.toml").unlink()
-    example = "bench_first.py: torch's layers as an example, as no package is here"
-    assert example in "\n".join(notices)
-    initialise(open_repository(project.folder), "benchmarks", notices.append)
-    assert f"no torch in {python}: set `python` in pyproject.toml" in "\n".join(notices)
 
 
 ENCODER = """\

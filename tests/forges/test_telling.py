@@ -17,7 +17,7 @@ from perfci.errors import OutsideError, UsageError
 from perfci.forges.news import send_news
 from tests.forges.github.server import REPOSITORY, TOKEN, FakeGitHub
 from tests.forges.receiver import Answer, Receiver
-from tests.forges.trends import KEY, change, many, series, trend
+from tests.forges.trends import KEY, change, series, trend
 from tests.lacking import needed
 
 needed("apprise")
@@ -68,15 +68,6 @@ def test_all_three_are_told_of_a_new_regression(
     assert "SeCrEt" not in said.out + said.err
 
 
-def test_a_file_that_is_there_keeps_its_rights(github: FakeGitHub, tmp_path: Path) -> None:
-    file = tmp_path / "perfci.prom"
-    file.write_text("old")
-    file.chmod(0o640)
-    notifications("--openmetrics", str(file)).send(trend(), say)
-    assert file.stat().st_mode & 0o777 == 0o640
-    assert file.read_text() != "old"
-
-
 def test_without_options_nobody_is_told_and_no_token_is_needed(
     github: FakeGitHub, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -94,22 +85,6 @@ def test_addresses_are_taken_from_the_environment(
     monkeypatch.setenv("PERFCI_NOTIFY", f" {receiver.url} {receiver.url}?overflow=truncate\n")
     notifications().send(trend(), say)
     assert len(receiver.bodies) == 2
-
-
-def test_nothing_new_is_no_message(github: FakeGitHub, receiver: Receiver) -> None:
-    notifications("--notify", receiver.url).send(trend(changes=(change(status="known"),)), say)
-    assert receiver.bodies == []
-
-
-def test_a_run_of_actions_is_linked(
-    github: FakeGitHub, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("GITHUB_SERVER_URL", "https://github.com")
-    monkeypatch.setenv("GITHUB_RUN_ID", "12")
-    notifications("--notify", receiver.url, "--github-issue").send(trend(), say)
-    address = f"https://github.com/{REPOSITORY}/actions/runs/12"
-    assert f"The whole report: {address}".encode() in receiver.bodies[0]
-    assert f"[The whole report]({address})" in github.issues[0]["body"]
 
 
 def test_where_issues_fail_no_message_is_sent_so_that_the_next_report_tells_both(
@@ -177,12 +152,6 @@ def test_what_is_not_remembered_is_not_told_either(github: FakeGitHub, option: l
         notifications(*option).check(remember=False)
 
 
-def test_a_file_that_cannot_be_written_is_told_at_once(github: FakeGitHub, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(OutsideError, match="can't be written"):
-        notifications("--openmetrics", str(tmp_path / "file" / "perfci.prom")).check()
-
-
 def test_names_in_a_message_stay_text(receiver: Receiver) -> None:
     one = "<!channel> @here https://a.example www.a.example #1 :bomb: \x1b[2J"
     hostile = change(key=KEY._replace(case=one), commits=("x", "y"))
@@ -194,16 +163,6 @@ def test_names_in_a_message_stay_text(receiver: Receiver) -> None:
     ]
 
 
-def test_many_events_are_counted_and_nothing_is_a_message_without_news(receiver: Receiver) -> None:
-    changes = many(25)
-    lines = tuple(series(one.series) for one in changes)
-    assert send_news([receiver.url], trend(series=lines, changes=changes)) == ("JSON",)
-    text = json.loads(receiver.bodies[0])["message"]
-    assert len(text.splitlines()) == 21
-    assert text.endswith("and 5 more")
-    assert send_news([receiver.url], trend(changes=())) == ()
-
-
 def test_one_address_that_fails_keeps_no_other_back_and_is_shown_nowhere(
     receiver: Receiver, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -212,10 +171,3 @@ def test_one_address_that_fails_keeps_no_other_back_and_is_shown_nowhere(
     assert len(receiver.bodies) == 1
     said = capfd.readouterr()
     assert "SeCrEt" not in f"{caught.value}{said.out}{said.err}"
-
-
-def test_without_apprise_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    with pytest.raises(UsageError, match="needs apprise") as caught:
-        notifications("--notify", "json://a.example/x").check()
-    assert "pip install 'perfci[notify]" in caught.value.advice

@@ -104,26 +104,6 @@ def test_own_code_that_takes_longer_to_import_is_named(tmp_path: Path) -> None:
     assert told(base, head, tmp_path) == [("import-time", "table", "table.py", 0)]
 
 
-def test_what_takes_longer_by_the_clock_alone_may_be_the_machine() -> None:
-    def recorded(took_s: float, cpu_s: float) -> list[Recorded]:
-        return [{"modules": [["table", "", "", 0, took_s, cpu_s, "table.py", True]]}]
-
-    (waited,) = differences(recorded(0.001, 0.001), recorded(0.05, 0.001))
-    (computed,) = differences(recorded(0.001, 0.001), recorded(0.05, 0.04))
-    assert (waited.exact, computed.exact) == (False, True)
-
-
-def test_a_module_whose_text_is_unchanged_is_no_reason() -> None:
-    def recorded(cpu_s: float, source: str) -> list[Recorded]:
-        row = ["table", "", "", 0, cpu_s, cpu_s, "table.py", True, False, source]
-        return [{"modules": [row]}]
-
-    quick, slow = recorded(0.001, "1c2d"), recorded(0.009, "1c2d")
-    assert not [*differences(quick, slow), *differences(slow, quick)]
-    (changed,) = differences(quick, recorded(0.009, "77aa"))
-    assert changed.code == "import-time"
-
-
 def test_a_part_of_a_library_that_both_sides_load_is_named_as_that_part(tmp_path: Path) -> None:
     """As torch imports torch._dynamo when something is compiled."""
     tree(
@@ -139,20 +119,6 @@ def test_a_part_of_a_library_that_both_sides_load_is_named_as_that_part(tmp_path
         sides = {"model.py": head}
         assert told(base, sides, tmp_path) == [("import-new", "big._dynamo", "model.py", 3)]
         assert told(sides, base, tmp_path) == [("import-gone", "big._dynamo", "model.py", 3)]
-
-
-def test_an_import_by_name_and_one_that_fails_are_seen_right(tmp_path: Path) -> None:
-    head = {
-        "model.py": """
-            import importlib
-            try:
-                import no_such_module
-            except ImportError:
-                pass
-            importlib.import_module("heavy")
-        """
-    }
-    assert told({"model.py": ""}, head, tmp_path) == [("import-new", "heavy", "model.py", 7)]
 
 
 def test_a_worker_records_up_to_the_end_of_its_first_call(tmp_path: Path) -> None:

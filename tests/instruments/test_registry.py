@@ -137,25 +137,6 @@ def test_an_instrument_of_another_distribution_says_why_and_is_read_without_it(
     assert not any("hint" in line for line in lines)
 
 
-BROKEN = {
-    "incomplete": ("record = print", "it has no `WHEN`, `differences`, `WORDS`"),
-    "raises": ("raise RuntimeError('no licence')", "RuntimeError: no licence"),
-}
-
-
-@pytest.mark.parametrize(("source", "why"), BROKEN.values(), ids=list(BROKEN))
-def test_a_broken_instrument_is_named_before_anything_is_measured(
-    slower: Project, tmp_path: Path, source: str, why: str
-) -> None:
-    site = install(tmp_path, GROUP, "broken", source)
-    done = slower.perfci("explain", "HEAD", "HEAD", PYTHONPATH=str(site)).without_traceback()
-    assert done.code == 2, done.text
-    assert "[broken-plugin]" in done.err
-    assert "`broken` of someones-broken" in done.err
-    assert why in done.err
-    assert "looking inside" not in done.err
-
-
 OTHERS = replace(
     instruments()["memory"], name="someones", words={"a": "b {n}", "c": "{n}" * 999}, added=True
 )

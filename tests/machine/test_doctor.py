@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
-from perfci.measure.machine import doctor as examination
 from perfci.measure.machine.cores import available_cores, cpu_quota, quota_notes, throttled_s
 from perfci.measure.machine.doctor import (
     Card,
@@ -16,12 +14,11 @@ from perfci.measure.machine.doctor import (
     card_of,
     cores,
     gpu,
-    load,
     quota,
 )
 from perfci.model.measuring import MeasureSettings, Quiet
 from tests.builders.project import Project
-from tests.machine.fake_nvml import FIRST, FakeNvml, card, error, processes
+from tests.machine.fake_nvml import FIRST, FakeNvml, card, processes
 
 ABSENT = 4095
 """A core that no machine here has."""
@@ -62,19 +59,6 @@ def test_an_old_git_stops(project: Project, tmp_path: Path, version: str) -> Non
 def test_a_git_that_is_new_enough_does(project: Project, tmp_path: Path, version: str) -> None:
     path = git_on_path(tmp_path / "bin", f"echo 'git version {version}'")
     assert finding(project, "git", PATH=path) == ("ok", version.split(maxsplit=1)[0])
-
-
-@pytest.mark.parametrize(("gib", "level"), [(0.1, "worse"), (1.9, "worse"), (2.1, "ok")])
-def test_little_room_on_the_disk_makes_it_worse(tmp_path: Path, gib: float, level: str) -> None:
-    usage = SimpleNamespace(free=int(gib * 2**30))
-    found = examination._disk(tmp_path / "not" / "there" / "yet", lambda _: usage)
-    assert (found.level, found.subject) == (level, "cache folder")
-    assert ("PERFCI_CACHE_DIR" in found.advice) == (level == "worse")
-
-
-def test_other_load_makes_it_worse() -> None:
-    assert load(0.9, 2).level == "ok"
-    assert load(1.1, 2).level == "worse"
 
 
 @pytest.mark.parametrize(
@@ -161,25 +145,6 @@ def test_a_card_that_others_use_makes_it_worse() -> None:
     assert (found.level, found.subject) == ("worse", "GPU")
     assert "2 other processes" in found.observation
     assert "nvidia-smi" in found.advice
-
-
-def test_what_nvml_cannot_tell_of_a_card_is_told_and_stops_nothing() -> None:
-    refused = error("NOT_SUPPORTED")
-    found = seen(
-        one(
-            nvmlDeviceGetTemperature=refused,
-            nvmlDeviceGetComputeRunningProcesses=refused,
-            nvmlDeviceGetCurrentClocksEventReasons=refused,
-        )
-    )
-    assert found.level == "ok"
-    for what in ("temperature", "processes", "slowdowns"):
-        assert f"{what} unknown to NVML (Not Supported)" in found.observation
-
-
-@pytest.mark.parametrize("code", ["LIBRARY_NOT_FOUND", "DRIVER_NOT_LOADED"])
-def test_a_machine_without_a_driver_is_fine(code: str) -> None:
-    assert seen(FakeNvml({}, init=error(code))).level == "ok"
 
 
 @pytest.mark.parametrize(

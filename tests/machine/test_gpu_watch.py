@@ -14,8 +14,6 @@ import pytest
 from perfci.measure.machine.card_watches import GpuWatches, held_by
 from perfci.measure.machine.gpu_watch import (
     GpuState,
-    UnwatchableCard,
-    open_gpu_watch,
     set_aside_reason,
 )
 from tests.machine.fake_nvml import FIRST, SECOND, FakeNvml, card, error, processes
@@ -54,35 +52,6 @@ def test_a_reading_that_nvml_refuses_is_unknown_and_the_others_are_made(
     fields = {"energy": told.energy, "slowdowns": told.slowdown, "processes": told.compute_pids}
     assert [name for name, value in fields.items() if value is None] == [what]
     assert watches.notes() == (f"NVML can't read the card's {what} ({error(code)}).",)
-
-
-@pytest.mark.parametrize(
-    ("nvml", "uuid", "said"),
-    [
-        (FakeNvml({}), "", "torch doesn't say"),
-        (FakeNvml({}), FIRST, "Not Found"),
-        (FakeNvml({}, init=error("LIBRARY_NOT_FOUND")), FIRST, "Library Not Found"),
-        (FakeNvml({}, init=error("LIB_RM_VERSION_MISMATCH")), FIRST, "version mismatch"),
-        (FakeNvml({f"MIG-{FIRST}": card()}), FIRST, "MIG"),
-        (FakeNvml({f"GPU-{FIRST}": card(nvmlDeviceGetMigMode=[1, 1])}), FIRST, "MIG"),
-    ],
-    ids=["no UUID", "unknown", "no NVML", "mismatch", "instance's UUID", "card's UUID"],
-)
-def test_a_card_that_cannot_be_watched_is_noted_with_the_reason(
-    nvml: FakeNvml, uuid: str, said: str
-) -> None:
-    watches = GpuWatches(nvml)
-    assert watches.of(uuid) is None
-    assert watches.of(uuid) is None
-    (note,) = watches.notes()
-    assert "was not watched" in note
-    assert said in note
-    with pytest.raises(UnwatchableCard, match=said):
-        open_gpu_watch(nvml, uuid)
-
-
-def test_a_session_without_a_device_asks_nvml_nothing() -> None:
-    assert GpuWatches(nvml=None).notes() == ()
 
 
 @pytest.mark.parametrize(

@@ -112,20 +112,6 @@ def test_a_burst_is_excluded_for_what_the_card_did(
     assert library.read(before, after)["apart"] == [reason]
 
 
-def test_a_card_that_falls_off_the_bus_is_noted_once_and_ends_nothing(library: Library) -> None:
-    lost = f"status {IS_LOST}"
-    seen = library.read("pid 7", lost, lost)
-    assert seen["energy"] == [0.25, None, None]
-    unread = "slowdowns, energy, processes, memory errors, temperature, clocks"
-    assert seen["notes"] == [f"NVML can't read the card's {unread} (GPU is lost)."]
-
-
-def test_clocks_that_the_user_set_are_reported_and_exclude_nothing(library: Library) -> None:
-    seen = library.read("reasons 0x2", "reasons 0x2")
-    assert seen["apart"] == [""]
-    assert "clocks that its user set" in seen["notes"][0]
-
-
 @pytest.mark.parametrize(
     ("answers", "uuid", "said"),
     [

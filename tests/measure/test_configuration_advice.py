@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -86,22 +85,3 @@ def test_folders_that_were_set_are_kept_and_those_of_the_default_with_code(
     assert told == 'Set python_path = ["lib", "."] in [tool.perfci].'
     told = ConfigurationAdvice(tmp_path, (".", "src", "lib")).package("other")
     assert told == 'Set python_path = [".", "lib", "libs/other"] in [tool.perfci].'
-
-
-def test_a_monorepo_is_told_all_at_once(tmp_path: Path) -> None:
-    projects = ("packages/core", "packages/extra")
-    write(tmp_path, *(f"{one}/pyproject.toml" for one in projects))
-    write(tmp_path, *(f"packages/{one}/src/{one}/__init__.py" for one in ("core", "extra")))
-    write(tmp_path, "packages/core/tests/__init__.py")
-    file = "packages/extra/src/extra/__init__.py"
-    advise = ConfigurationAdvice(tmp_path, (".", "src"))
-    told = advise.path(file, "extra")
-    paths = 'python_path = ["packages/extra/src", "packages/core/src"]'
-    assert told == f"Set {paths} in [tool.perfci]."
-    write(tmp_path, "packages/core/setup.py", text="setup(ext_modules=[])")
-    assert replace(advise, built=True).path(file, "extra") == told
-    told = advise.path(file, "extra")
-    assert told == (
-        "Set build = [\"bash -c 'cd packages/core && {python} setup.py build_ext --inplace'\"] "
-        f"and {paths} in [tool.perfci]."
-    )

@@ -9,9 +9,7 @@ from typing import Any
 import pytest
 
 from perfci.instruments import Instrument, instruments
-from perfci.measure.explaining import _Explainer, _RepeatTimedOut
-from perfci.measure.workers import WorkerEnded
-from perfci.model.case import Failure
+from perfci.measure.explaining import _Explainer
 
 
 @dataclass
@@ -63,26 +61,3 @@ def test_repeats_end_in_half_of_the_time_and_what_was_recorded_is_kept(
     }
     assert explaining.waiting == []
     assert explaining.unavailable == {}
-
-
-def test_recordings_before_a_repeat_that_timed_out_are_kept() -> None:
-    class SlowLater(Recorder):
-        runs = 0
-
-        def expect(self, _kind: str, within_s: float) -> dict[str, Any]:
-            self.runs += 1
-            if self.runs == 2 and self.order.side == "head":
-                failure = Failure("net", "head", "work", "timeout", "no answer")
-                raise WorkerEnded(failure)
-            return super().expect(_kind, within_s)
-
-    clock, instrument = Clock(), replace(instruments()["operators"], runs=5)
-    explaining = explainer(clock, instrument, 10.0)
-    workers: Any = [SlowLater(side, clock, 0.1) for side in ("base", "head")]
-    with pytest.raises(_RepeatTimedOut):
-        explaining._record(instrument, workers, 1e-3)
-    assert {side: len(rows) for side, rows in explaining.recorded["operators"].items()} == {
-        "base": 1,
-        "head": 1,
-    }
-    assert (explaining.waiting, explaining.unavailable) == ([], {})

@@ -49,15 +49,6 @@ def takes_memory():
     return [bytearray(1 << 26) for _ in range(1 << 5)]
 """
 LIMIT = 1 << 29
-SLOW_LIBRARY = """\
-import os, time
-from pathlib import Path
-
-told = Path(__file__).with_name("importing.new")
-told.write_text(str(os.getpid()))
-told.rename(told.with_name("importing"))
-time.sleep(600)
-"""
 
 
 @pytest.fixture
@@ -160,19 +151,3 @@ def test_a_worker_fails_at_its_memory_limit(
         worker.expect("ready", WITHIN_S)
     assert (ended.value.failure.kind, ended.value.failure.stage) == ("MemoryError", "setup")
     assert worker.close() == 0
-
-
-def test_an_ancestor_that_imports_still_ends_when_it_is_closed(
-    bench: Bench, launch: Launch, tmp_path: Path
-) -> None:
-    (tmp_path / "slow_library.py").write_text(SLOW_LIBRARY)
-    launch = replace(launch, environment={**launch.environment, "PYTHONPATH": str(tmp_path)})
-    order = replace(bench.order(), benchmark_files=(), preload=("slow_library",))
-    ancestor = Starter(order, launch, budget_end=math.inf)
-    told = tmp_path / "importing"
-    try:
-        until(told.exists, "it never imported the library")
-        assert not ancestor.has_imported()
-    finally:
-        ancestor.close()
-    until(lambda: is_gone(int(told.read_text())), "it lives on")

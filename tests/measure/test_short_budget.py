@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pytest
 
-from perfci.measure.budget import Budget, CaseRecord, RemainingTime, by_priority
+from perfci.measure.budget import Budget, RemainingTime
 from perfci.measure.progress import CaseNeeds, case_states
 from perfci.measure.reach import reaches
 from perfci.model.case import Case
@@ -103,22 +102,6 @@ def test_the_next_short_budget_measures_what_the_last_one_left_out(
     assert measured[0] | measured[1] == {f"many[number={number}]" for number in range(16)}
     assert "16 cases, 5 to 9 rounds of each, about 1" in done.text
     assert "; 9 s given" in done.text
-
-
-def test_a_short_budget_begins_with_changed_code_then_with_what_waited_longest() -> None:
-    names = ("regressed", "old", "changed", "never", "new")
-    cases = [Case(name, name, {}, f"bench_{name}.py", 1, "") for name in names]
-    records = {
-        "regressed": CaseRecord(1.0, "2026-03-01", regressed=2),
-        "old": CaseRecord(1.0, "2026-01-01"),
-        "changed": CaseRecord(1.0, "2026-03-01"),
-        "new": CaseRecord(1.0, "2026-03-01"),
-    }
-    states = case_states(tuple(cases), ["base", "head"])
-    for seed in range(5):
-        order = by_priority(states, {"bench_changed.py"}, records, Random(seed))
-        known = [state.case.id for state in order]
-        assert known == ["changed", "never", "old", "regressed", "new"]
 
 
 @pytest.mark.parametrize(

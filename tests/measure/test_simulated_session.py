@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from itertools import pairwise
 from pathlib import Path
 
@@ -147,36 +146,6 @@ def test_each_of_the_least_rounds_comes_from_an_ancestor_of_its_own(project: Pro
         assert (row["status"], row["ancestors"]) == ("unchanged", 5)
 
 
-@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="the parent has no core of its own")
-def test_the_next_two_ancestors_start_once_those_before_have_imported(
-    project: Project, workers: Simulated
-) -> None:
-    project.report(*SAME, "--rounds", "5", "-k", "steady")
-    assert workers.ancestors[:5] == ["starts", "imported", "starts", "starts", "imported"]
-
-
-@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="the parent has no core of its own")
-def test_no_two_ancestors_import_at_once(project: Project, workers: Simulated) -> None:
-    workers.slow_imports = True
-    project.report(*SAME, "--rounds", "5", "-k", "steady")
-    assert workers.ancestors[:6] == ["starts", "imported"] * 3
-
-
-@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="the parent has no core of its own")
-def test_ctrl_c_ends_the_ancestors_that_import_for_later_rounds(
-    project: Project, workers: Simulated
-) -> None:
-    def at_the_third(work: WorkOrder, number: int) -> None:
-        if number == 3:
-            assert workers.living == 2, workers.ancestors
-            raise KeyboardInterrupt
-
-    workers.before = at_the_third
-    report = project.report(*SAME, "-k", "steady", code=3)
-    assert report["interrupted"]
-    assert workers.living == 0
-
-
 def test_a_case_that_no_round_left_could_decide_gets_none_and_is_named(
     project: Project, workers: Simulated
 ) -> None:
@@ -306,16 +275,6 @@ def test_one_that_takes_too_long_is_a_timeout_and_its_time_is_gone(
     assert workers.time - began >= 2 * 20
 
 
-def test_a_benchmarks_own_timeout_is_named(project: Project, workers: Simulated) -> None:
-    source = SLOW.replace("benchmark\n", "benchmark(timeout=7)\n")
-    project.commit("slow", **{"benchmarks/bench_slow.py": source})
-    report = project.report(*SAME, "-k", "slow")
-    assert {one["message"] for one in report["failures"]} == {
-        "no answer within 7 s: the benchmark's own `timeout`"
-    }
-    assert workers.started
-
-
 def test_no_room_for_both_sides_is_neithers_fault(project: Project, workers: Simulated) -> None:
     alive: list[str] = []
 
@@ -379,23 +338,6 @@ def test_a_side_that_has_no_memory_alone_either_is_to_blame(
     assert [(one["side"], one["kind"]) for one in report["failures"]] == [
         ("head", "OutOfMemoryError")
     ]
-
-
-def test_a_budget_that_ends_in_a_set_up_is_no_fault_of_the_benchmarks(project: Project) -> None:
-    project.commit("slow", **{"benchmarks/bench_slow.py": SLOW})
-    report = project.report(*SAME, "-k", "slow", "--budget", "10s")
-    assert report["failures"] == []
-    assert any("budget ended" in note for note in report["notes"])
-
-
-def test_each_stage_has_the_whole_timeout(project: Project) -> None:
-    source = SLOW.replace("sleep(30)", "sleep(15)").replace(
-        "return int", "return lambda: time.sleep(15)"
-    )
-    project.commit("slow", **{"benchmarks/bench_slow.py": source})
-    report = project.report(*SAME, "-k", "slow", "--rounds", "2", "--budget", "2h")
-    assert report["failures"] == []
-    assert rows(report, "slow")["latency_p50"]["head"]["center"] == pytest.approx(15, rel=0.05)
 
 
 @pytest.mark.parametrize(("of_base", "of_head"), [(0, 1), (1, 1)])

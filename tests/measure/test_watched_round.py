@@ -19,7 +19,7 @@ from perfci.measure.round import WorkerTask, measure_round
 from perfci.measure.workers import Launch
 from perfci.model.measuring import MeasureSettings, Quiet, WorkerOutput
 from perfci.model.worker import REPLACED, WorkOrder
-from tests.machine.fake_nvml import FIRST, SECOND, FakeNvml, card, error, processes
+from tests.machine.fake_nvml import FIRST, SECOND, FakeNvml, card, processes
 from tests.machine.fake_torch import write_torch
 
 pytestmark = pytest.mark.processes
@@ -118,20 +118,6 @@ def test_a_worker_on_a_card_is_watched_on_that_card(tree: Tree) -> None:
     assert {handle for _, handle in nvml.asked if handle} == {f"GPU-{SECOND}"}
 
 
-def test_all_cards_of_a_worker_are_watched_and_their_energy_is_summed(tree: Tree) -> None:
-    energy = []
-    for uuids in (FIRST, f"{FIRST},{SECOND}"):
-        slow = card(nvmlDeviceGetCurrentClocksEventReasons=0x80)
-        nvml = FakeNvml({f"GPU-{FIRST}": card(), f"GPU-{SECOND}": slow})
-        outputs = measured(tree, GpuWatches(nvml), uuids)
-        energy.append(outputs[0].values["energy"])
-        assert outputs[0].values["sm_clock"] == 1980
-        brakes = outputs[0].disturbance == "power brake"
-        assert brakes == (uuids != FIRST)
-        assert outputs[0].values["peak_device_memory"] == 2001 * len(uuids.split(","))
-    assert energy[1] > 0.0
-
-
 def test_the_cards_of_a_servers_process_are_watched_and_it_is_not_foreign(
     tree: Tree, tmp_path: Path
 ) -> None:
@@ -162,18 +148,6 @@ def test_a_worker_on_the_host_is_not_watched_and_has_no_energy(tree: Tree) -> No
         assert output.disturbance in {"", "core taken"}
     assert nvml.asked == []
     assert gpu.notes() == ()
-
-
-def test_a_card_that_is_lost_to_nvml_ends_no_session(tree: Tree) -> None:
-    lost = error("GPU_IS_LOST")
-    gpu = GpuWatches(FakeNvml({f"GPU-{FIRST}": dict.fromkeys(card(), lost)}))
-    gpu_lost_later = GpuWatches(
-        FakeNvml({f"GPU-{FIRST}": {**dict.fromkeys(card(), lost), "nvmlDeviceGetMigMode": [0, 0]}})
-    )
-    for watches in (gpu, gpu_lost_later):
-        for output in measured(tree, watches, FIRST):
-            assert output.missing["energy"] == "the card's energy can't be read"
-        assert any("GPU is lost" in note for note in watches.notes())
 
 
 def test_a_slowed_card_is_reported_though_the_bursts_are_kept_and_unknown_ids_are_not(

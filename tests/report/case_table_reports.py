@@ -58,12 +58,6 @@ USELESS = dict.fromkeys(HELPS, 1.2e-3)
 CAUGHT_UP = {**HELPS, "eager": 0.6e-3}
 
 
-def mode_run() -> Report:
-    """Return a run of two benchmarks: modes help the first, and not the second."""
-    rows = (*mode_rows(HELPS), *mode_rows(USELESS, benchmark="decoder", axes=""))
-    return alone(rows)
-
-
 def alone(rows: tuple[Comparison, ...]) -> Report:
     """Return a run of these rows."""
     bare = dict.fromkeys(
@@ -122,13 +116,6 @@ def counted_row(
     changed = rate if metric == "shape_hit_rate" else {"gate": "warn"}
     counted = row(CASE, "recompiles", before, after, status, findings=findings, **changed)
     return replace(counted, metric=metric)
-
-
-def shape_run() -> Report:
-    """Return a run of head alone."""
-    amount = dict.fromkeys(("difference", "difference_lo", "difference_hi"))
-    rows = [replace(one, base=None, status="new", method="none", **amount) for one in shape_rows()]
-    return alone(tuple(rows))
 
 
 def shape_comparison(*, slower: float = 1.0, compiled: int = 2) -> Report:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import tracemalloc
 from collections.abc import Callable
 from typing import Any
@@ -206,10 +204,6 @@ def test_a_newer_perfcis_report_is_called_that() -> None:
     assert "no report this perfci can read" in refused(last, "other/7").message
 
 
-def test_a_byte_order_mark_is_called_that() -> None:
-    refused("\ufeff" + TEXT, "byte order mark")
-
-
 def test_what_is_said_of_a_strangers_file_holds_no_escape_sequence() -> None:
     name = "\x1b[31mred\x1b[0m\u202e"
     plain = json.loads(TEXT)
@@ -247,19 +241,3 @@ def test_a_refused_report_gives_exit_code_4_and_not_a_byte_of_it(project: Projec
             assert (done.code, done.out) == (EXIT_OUTSIDE, "")
             assert name in done.err
             assert said in done.err
-
-
-def test_standard_input_is_not_read_for_ever() -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "perfci", "report", "-"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    with process:
-        assert process.stdin is not None
-        process.stdin.write(b" " * (MOST_BYTES + 1))
-        process.stdin.flush()
-        assert process.wait(60) == EXIT_OUTSIDE  # although its input never ended
-        assert process.stdout is not None
-        assert process.stdout.read() == b""

@@ -38,22 +38,11 @@ def test_no_mode_helps_where_every_interval_ends_below_the_threshold() -> None:
     assert (matrix.advice, matrix.best) == ("none", "eager")
 
 
-def test_a_wide_spread_decides_nothing() -> None:
-    (matrix,) = mode_matrices(mode_rows(USELESS, spread=0.3))
-    assert (matrix.advice, matrix.best) == ("undecided", "")
-
-
 def test_fewer_than_five_processes_have_no_interval_and_no_advice() -> None:
     (matrix,) = mode_matrices(mode_rows(HELPS, workers=4))
     assert matrix.advice == "undecided"
     assert matrix.rows[1].speedup is not None
     assert matrix.rows[1].speedup_lo is None
-
-
-def test_without_eager_or_another_mode_there_is_no_matrix() -> None:
-    assert mode_matrices(mode_rows({"eager": 1e-3})) == ()
-    assert mode_matrices(mode_rows({"train": 1e-3, "eval": 1e-3})) == ()
-    assert mode_matrices([row("tokenise", "latency_p50", 1.0, 1.0, "unchanged")]) == ()
 
 
 def test_of_modes_that_are_no_faster_one_in_a_hundred_is_recommended_at_most() -> None:

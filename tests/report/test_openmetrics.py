@@ -65,12 +65,6 @@ def test_hostile_names_stay_labels(name: str) -> None:
     render_openmetrics(told).encode()
 
 
-def test_an_empty_history_is_a_text_too() -> None:
-    found = samples(trend(timelines={}, series=(), changes=()))
-    assert "perfci_build_info" in found
-    assert render_openmetrics(trend()).endswith("\n# EOF\n")
-
-
 DASHBOARD = Path(__file__).resolve().parents[2] / "examples" / "grafana.json"
 
 

@@ -13,15 +13,14 @@ import pytest
 from perfci.model.case import Failure
 from perfci.model.finding import stated
 from perfci.model.report import Report, Verdict
-from perfci.model.status import _TRAITS, Cause, Status, Traits, traits
+from perfci.model.status import Status, traits
 from perfci.report.exporters.html import render as render_html
 from perfci.report.exporters.json import render as render_json
 from perfci.report.exporters.junit import render as render_junit
 from perfci.report.exporters.markdown import render as render_markdown
-from perfci.report.outline import GROUPS, RowGroup, outline
+from perfci.report.outline import outline
 from perfci.report.reading import read_report
 from perfci.report.terminal import render_terminal
-from perfci.verdict.caveats import cause_of
 from perfci.verdict.decision import decide
 from perfci.verdict.policy import default_policy
 from tests.report.examples import bare, rich_report
@@ -79,21 +78,6 @@ def test_a_row_of_each_status_stands_in_one_group_of_the_outline(status: Status)
     assert [row.status for rows in groups for row in rows].count(status) == 1
 
 
-def test_a_status_is_a_line_and_its_section_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    quarantined = Traits(4, "quarantined", "steady", "magenta", "skipped", answers=True)
-    heading = RowGroup("Quarantine", "kept apart", "compared", "In quarantine", "kept apart")
-    monkeypatch.setitem(_TRAITS, "quarantined", quarantined)
-    monkeypatch.setitem(GROUPS, "quarantined", heading)
-    unchanged = bare("kept", "unchanged", "")
-    row = replace(unchanged, metric="peak_host_memory", status="quarantined")
-    report = replace(EVERY, results=(unchanged, row))
-    comment, page = render_markdown(report), render_html(report)
-    assert "<summary>All else: 1 unchanged, 1 kept apart</summary>" in comment
-    assert "\n**Quarantine**\n" in comment
-    assert '<h2 id="quarantined-title">In quarantine</h2>' in page
-    assert "\n  kept apart: peak_host_memory\n" in render_terminal(report, 120, False)
-
-
 @pytest.mark.parametrize("status", [status for status in STATUSES if traits(status).lacks])
 def test_a_report_of_rows_without_numbers_passes_nothing_and_is_believed(status: Status) -> None:
     row = bare(named(status), status, "why")
@@ -102,11 +86,6 @@ def test_a_report_of_rows_without_numbers_passes_nothing_and_is_believed(status:
     assert verdict.status != "pass", "nothing was measured"
     report = replace(EVERY, results=(row,), failures=failures, verdict=verdict)
     assert read_report(render_json(report)).verdict.status == verdict.status
-
-
-@pytest.mark.parametrize("status", STATUSES)
-def test_what_to_blame_for_a_row_of_each_status_has_a_name(status: Status) -> None:
-    assert cause_of(bare(named(status), status, "why")) in get_args(Cause)
 
 
 def test_a_status_that_is_not_in_the_table_is_an_error() -> None:

@@ -20,7 +20,7 @@ from perfci.calibrate.identical_sides import (
 from perfci.stats.evidence import look_confidence
 from perfci.stats.t_tests import mean as average
 from perfci.stats.t_tests import t_quantile, t_test, variance
-from perfci.verdict.policy import MetricPolicy, default_policy
+from perfci.verdict.policy import default_policy
 from perfci.verdict.stopping import is_decided
 from tests.verdict.identical import SPREAD, identical, outputs
 from tests.verdict.workers import case
@@ -93,12 +93,6 @@ def test_processes_of_two_speeds_are_told_with_both_modes() -> None:
     assert row.detectable is None
 
 
-def test_a_machine_of_two_speeds_that_both_sides_share_is_not_bimodal() -> None:
-    row = calibrate([_two_speeds(shared=True)], default_policy(), ROUNDS).seen[0]
-    assert row.modes is None
-    assert row.spread < 0.02
-
-
 def _two_speeds(*, shared: bool) -> Pairs:
     rng = Random(3)
     base, head = [], []
@@ -124,13 +118,6 @@ def test_the_same_value_in_every_pair_promises_nothing() -> None:
     assert (row.spread, row.detectable) == (0.0, None)
 
 
-def test_a_metric_that_only_warns_is_no_comparison_of_the_family() -> None:
-    policy = default_policy()
-    quiet = {**policy.metrics, "latency_p50": MetricPolicy(0.05, "warn", "pass")}
-    found = calibrate([identical()], replace(policy, metrics=quiet), ROUNDS)
-    assert (found.comparisons, found.seen) == (0, ())
-
-
 def _detectable(found: object) -> float:
     return found.seen[0].detectable  # type: ignore[attr-defined]
 
@@ -146,14 +133,6 @@ def test_rounds_are_read_as_comparisons_read_them_by_bursts_side_by_side() -> No
     )
     assert max(map(abs, quiet.log_ratios(metric))) < 1e-9
     assert max(map(abs, noisy.log_ratios(metric))) > 0.1
-
-
-def test_a_part_of_the_cases_is_judged_as_part_of_the_whole() -> None:
-    pairs = [identical()]
-    alone = calibrate(pairs, default_policy(), ROUNDS)
-    many = calibrate(pairs, default_policy(), ROUNDS, scale=20.0)
-    assert many.comparisons == 20 * alone.comparisons
-    assert _detectable(many) > 1.2 * _detectable(alone)
 
 
 def test_what_disturbed_most_bursts_is_named_with_how_many() -> None:

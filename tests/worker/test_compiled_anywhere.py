@@ -59,11 +59,6 @@ def test_what_is_compiled_is_counted_and_kernels_where_the_cache_was_empty(
     assert "generated_kernels" not in {**warm["values"], **warm["missing"]}
 
 
-def test_torchs_logs_set_by_set_up_do_not_hide_a_recompile(torch_bench: Bench) -> None:
-    source = HEAD + "    torch._logging.set_logs(recompiles=False)\n" + SHAPES
-    assert torch_bench.measure(source)["values"]["recompiles"] == 4.0
-
-
 def test_a_training_loop_that_loads_dynamo_and_compiles_nothing_is_not_compiled(
     bench: Bench,
 ) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from perfci.errors import Unusable
-from perfci.worker.devices import cuda, kinds, named
+from perfci.worker.devices import cuda
 from tests.builders.project import Project
 from tests.lacking import lacking
 from tests.plugins import Environment
@@ -163,17 +163,6 @@ def test_a_cache_is_flushed_before_each_call_and_outside_of_its_time(
     assert "flushed" not in (bench.root / "log.txt").read_text()
 
 
-def test_a_device_that_cannot_be_flushed_fails_the_case_that_asks_for_it(
-    bench: Bench, environment: Environment
-) -> None:
-    environment.install(GROUP, "lane", LANE)
-    path = bench.write(BENCHMARK)
-    order = bench.order(path, "case", devices=("someones_lane",), flush_l2=True)
-    with bench.start(order, python=environment.python) as worker:
-        failed = worker.wait_for("failed")
-    assert (failed["kind"], "lane:0" in failed["message"]) == ("no_flush", True)
-
-
 def test_a_session_measures_on_the_device_that_its_python_has(
     project: Project, environment: Environment
 ) -> None:
@@ -187,41 +176,6 @@ def test_a_session_measures_on_the_device_that_its_python_has(
     assert report["environment"]["facts"]["device_name"] == "someone's lane"
     assert report["not_measured"]["energy"] == "a lane has none"
     assert not any("NVML" in note for note in report["notes"])
-
-
-@pytest.mark.parametrize(
-    ("source", "why"),
-    [
-        ("def serves(type_): ...", "it has no `in_use`, `present`, `facts`, `opened`"),
-        ("raise RuntimeError('no licence')", "RuntimeError: no licence"),
-        (f"{LANE}\ndef facts():\n    raise OSError('no driver')\n", "OSError: no driver"),
-    ],
-    ids=["incomplete", "raises", "breaks-later"],
-)
-def test_a_broken_device_is_named_and_is_no_traceback(
-    project: Project, environment: Environment, source: str, why: str
-) -> None:
-    environment.install(GROUP, "broken", source)
-    project.counting(1000)
-    project.commit("base")
-    done = project.perfci("run", "--rounds", "2", "--python", environment.python)
-    assert done.code == 2, done.text
-    assert "[broken-plugin]" in done.without_traceback().err
-    assert "someones" in done.err
-    assert why in done.err
-
-
-def test_a_device_that_lacks_what_it_promises_is_refused(
-    bench: Bench, environment: Environment
-) -> None:
-    environment.install(GROUP, "lane", LANE.replace("def synchronize", "def wait"))
-    path = bench.write(BENCHMARK)
-    order = bench.order(path, "case", devices=("someones_lane",))
-    with bench.start(order, python=environment.python) as worker:
-        failed = worker.wait_for("failed")
-    assert failed["kind"] == "device_not_synchronised"
-    assert "lane:0" in failed["message"]
-    assert "it has no `synchronize`" in failed["message"]
 
 
 # torch's own accelerators, by a backend that is simulated.
@@ -344,29 +298,6 @@ def test_an_accelerator_that_cannot_be_waited_for_is_refused(
     assert "can't wait for the device deaf:0" in failed["message"]
     assert "doesn't support synchronizing" in failed["message"]
     assert GROUP in failed["message"]
-
-
-@pytest.mark.parametrize(
-    ("torch", "why"),
-    [
-        (SimpleNamespace(__version__="2.5.1"), "torch 2.5.1 is too old"),
-        (
-            SimpleNamespace(
-                device=lambda name: SimpleNamespace(type=name.split(":")[0], index=0),
-                accelerator=SimpleNamespace(current_accelerator=lambda: None),
-            ),
-            "torch.accelerator is none here",
-        ),
-    ],
-    ids=["older", "without"],
-)
-def test_a_device_that_this_torch_cannot_wait_for_is_refused_by_name(
-    monkeypatch: pytest.MonkeyPatch, torch: SimpleNamespace, why: str
-) -> None:
-    monkeypatch.setitem(sys.modules, "torch", torch)
-    with pytest.raises(Unusable, match="can't wait for the device xpu:0") as refused:
-        named(kinds(()), "xpu:0")
-    assert why in str(refused.value)
 
 
 @pytest.mark.parametrize("size", [50 << 20, 0])

@@ -147,27 +147,6 @@ def test_a_rank_that_fails_is_named(unreal: Bench, fail: str, kind: str, said: s
         assert worker.end() == 1
 
 
-def test_an_argument_that_can_not_be_made_anew_in_a_rank_is_its_failure(unreal: Bench) -> None:
-    unfit = "class Unfit:\n    def __setstate__(self, state): raise ValueError('no copy of it')\n"
-    unfit += "    def __getstate__(self): return {'a': 1}\n"
-    path = unreal.write(unfit + source().replace("('',)", "(Unfit(),)"))
-    with unreal.start(unreal.order(path, "case"), **ONE_THREAD) as worker:
-        failed = worker.wait_for("failed")
-        assert failed["kind"] == "rank_raised"
-        assert "in its set-up, raised ValueError: no copy of it" in failed["message"]
-        assert failed["message"].count("ValueError: no copy of it") == 1
-        assert "Traceback (most recent call last)" in failed["message"]
-
-
-@pytest.mark.torch
-def test_ranks_that_have_no_device_each_are_told_what_to_do(bench: Bench) -> None:
-    path = bench.write(source().replace("ranks=2,", "ranks=2, backend='nccl',"))
-    with bench.start(bench.order(path, "case"), CUDA_VISIBLE_DEVICES="", **ONE_THREAD) as worker:
-        failed = worker.wait_for("failed")
-        assert failed["kind"] == "rank_raised"
-        assert "give as many `ranks` as there are at most, or backend='gloo'" in failed["message"]
-
-
 SYNCHRONISED = """
 import perfci
 import torch

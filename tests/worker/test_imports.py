@@ -61,29 +61,6 @@ def test_the_libraries_that_own_code_asks_for_are_known_in_their_order(folders: 
     assert did == FileImports(("lib_b", "lib_a", "importlib", "importlib.metadata"))
 
 
-def test_each_file_is_asked_for_what_it_needs_though_another_has_imported_it(
-    folders: Folders,
-) -> None:
-    folders.imports(bench="import own, lib_other", own="import lib_a", lib_a="", lib_other="")
-    (folders.tree / "second.py").write_text("import own", encoding="utf-8")
-    assert folders.of(str(folders.tree / "second.py")).modules == ("lib_a",)
-
-
-def test_what_a_module_imports_is_no_matter_of_its_package(folders: Folders) -> None:
-    package = folders.tree / "package"
-    package.mkdir()
-    (package / "__init__.py").write_text("import lib_of_all", encoding="utf-8")
-    (package / "heavy.py").write_text("import lib_heavy", encoding="utf-8")
-    (package / "lean.py").write_text("from . import other\nimport lib_lean", encoding="utf-8")
-    (package / "other.py").write_text("", encoding="utf-8")
-    libraries = {"lib_of_all": "", "lib_heavy": "", "lib_lean": ""}
-    first = folders.imports(bench="from package import heavy", **libraries)
-    assert first.modules == ("lib_of_all", "lib_heavy")
-    for text in ("from package import lean", "import package.lean"):
-        (folders.tree / "second.py").write_text(text, encoding="utf-8")
-        assert folders.of(str(folders.tree / "second.py")).modules == ("lib_of_all", "lib_lean")
-
-
 def test_what_own_code_and_libraries_do_to_the_environment_is_known(
     folders: Folders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -122,9 +99,3 @@ def test_a_library_that_asks_for_a_sides_own_module_is_known(
     folders: Folders, library: str
 ) -> None:
     assert folders.imports(bench="import lib_asks", own="", lib_asks=library).read == ("own",)
-
-
-def test_own_code_may_ask_for_its_own_modules_in_any_way(folders: Folders) -> None:
-    text = "import own\nfrom importlib import import_module, util\n"
-    text += "util.find_spec('second')\nimport_module('second')"
-    assert folders.imports(bench=text, own="", second="").read == ()

@@ -140,11 +140,6 @@ def test_a_server_that_does_not_start_is_named_with_its_last_lines(
     assert said in failed["message"]
 
 
-def test_a_stream_may_begin_with_a_byte_order_mark(bench: Bench) -> None:
-    measured = bench.measure(served(bench, "a mark"))
-    assert measured["values"]["tokens_per_request"] == 8.0
-
-
 def test_a_port_at_which_another_server_answers_is_refused(bench: Bench) -> None:
     """Head's own would fail to bind it, while base's answered for both."""
     with ThreadingHTTPServer(("127.0.0.1", 0), SimpleHTTPRequestHandler) as other:
@@ -154,18 +149,6 @@ def test_a_port_at_which_another_server_answers_is_refused(bench: Bench) -> None
         other.shutdown()
     assert failed["kind"] == "port_in_use"
     assert "`{port}`" in failed["message"]
-
-
-def test_requests_that_something_else_answered_for_an_ended_server_fail_the_case(
-    bench: Bench,
-) -> None:
-    failed = bench.failure(
-        f"{HEAD}{CASE}    perfci.server(['sh', '-c', 'echo up; exit 3'], ready='up')\n"
-        "    time.sleep(0.2)\n    return perfci.generate(lambda: iter(range(5)))\n"
-    )
-    assert failed["kind"] == "server_ended"
-    assert "something else" in failed["message"]
-    assert "exit code 3" in failed["message"]
 
 
 @pytest.mark.parametrize("ready", ["None", "'serving on'", "'http://127.0.0.1:{port}/'"])
@@ -207,12 +190,6 @@ def test_what_is_no_stream_of_tokens_fails_the_case(
 ) -> None:
     failed = bench.failure(f"{HEAD}{CASE}    return perfci.generate(lambda: {stream})\n")
     assert (failed["kind"], said in failed["message"]) == (kind, True), failed["message"]
-
-
-def test_one_token_a_request_has_nothing_between(bench: Bench) -> None:
-    measured = bench.measure(f"{HEAD}{CASE}    return perfci.generate(lambda: iter('a'))\n")
-    assert FIRST in found(measured)
-    assert "no request had a second token" in measured["missing"][BETWEEN]
 
 
 @pytest.mark.parametrize("shared", [False, True])

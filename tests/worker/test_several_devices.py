@@ -154,15 +154,6 @@ def test_the_devices_are_the_outputs_the_named_and_those_in_use(
     assert {member.name for member in members(device)} == names
 
 
-def test_a_card_alone_is_no_group(runtime: FakeCuda) -> None:
-    runtime.held = (0, 70)
-    device = used(OWN, [])
-    assert isinstance(device, cuda.Cuda)
-    assert device.name == "cuda:1"
-    runtime.held = (0, 0)
-    assert [member.name for member in members(used(OWN, []))] == ["cuda:0"]  # the current one
-
-
 def test_each_card_is_waited_for_before_each_reading_of_the_clock(
     runtime: FakeCuda, both: BurstDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -196,12 +187,6 @@ def test_peaks_are_reset_on_each_card_and_summed(runtime: FakeCuda, both: BurstD
     assert both.peaks() == {"peak_device_memory": 130.0, "peak_device_memory_reserved": 130.0}
     assert both.allocated() == 130.0
     assert both.missing() == {}
-
-
-def test_each_cards_cache_is_flushed(runtime: FakeCuda, both: BurstDevice) -> None:
-    flush = both.l2_flusher()  # type: ignore[attr-defined]
-    flush()
-    assert runtime.calls == ["flush 2", "flush 0"]
 
 
 def test_an_output_on_any_of_them_is_waited_for_and_one_elsewhere_is_refused(

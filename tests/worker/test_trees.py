@@ -46,49 +46,6 @@ def test_a_spawned_process_imports_the_benchmark_file(bench: Bench, method: str,
     assert bench.measure(POOL.format(method=method, ask=ask))["samples_ns"]
 
 
-def test_a_file_with_a_dot_in_its_name_is_imported_too(bench: Bench) -> None:
-    path = bench.write(POOL.format(method="spawn", ask="Doubler()"), "benchmarks/bench_a.b.py")
-    assert bench.measure(path)["samples_ns"]
-
-
-LOADED = """
-import perfci
-import torch
-from torch.utils.data import DataLoader, Dataset
-
-class Numbers(Dataset):
-    def __len__(self):
-        return 4
-
-    def __getitem__(self, index):
-        return torch.tensor(index)
-
-def doubled(rank, share):
-    share[rank] *= 2
-
-@perfci.benchmark
-def case():
-    loader = DataLoader(
-        Numbers(), 2, num_workers=1, multiprocessing_context="spawn", persistent_workers=True
-    )
-    share = torch.ones(1).share_memory_()
-    torch.multiprocessing.spawn(doubled, (share,), nprocs=1)
-    assert share.item() == 2
-
-    def work():
-        assert [part.tolist() for part in loader] == [[0, 1], [2, 3]]
-    return work
-"""
-
-
-@pytest.mark.torch
-@pytest.mark.slow
-def test_torchs_own_processes_import_it_too_and_are_measured(bench: Bench) -> None:
-    values = bench.measure(LOADED)["values"]
-    assert values[OVER] > 32 * MIB  # the loader's worker, which imports torch, begins with a call
-    assert values[PROCESSOR] > 0
-
-
 HOLDING = """
 import multiprocessing
 import os
@@ -222,10 +179,4 @@ def test_work_that_is_hidden_in_a_subprocess_is_seen(bench: Bench) -> None:
 def test_the_helpers_of_torchs_compiler_are_left_out(bench: Bench) -> None:
     values = bench.measure(HOLDING, "helped", **BRIEF)["values"]
     assert values[PEAK] < 50 * MIB
-    assert PROCESSOR not in values
-
-
-def test_a_process_without_children_has_its_own_memory_and_no_time_of_theirs(bench: Bench) -> None:
-    values = bench.measure(HOLDING, "alone", **BRIEF)["values"]
-    assert values[OVER] == pytest.approx(60 * MIB, abs=3 * MIB)
     assert PROCESSOR not in values

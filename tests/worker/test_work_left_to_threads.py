@@ -60,21 +60,6 @@ def test_threads_that_work_on_between_bursts_are_seen() -> None:
     assert bursts.busy_share() > 0
 
 
-@pytest.mark.slow  # it compares times that it measured
-def test_a_worker_that_waits_alone_is_not_busy() -> None:
-    bursts = Bursts(lambda: sum(range(10_000)), None, StrayCopies())
-    waits = iter([False, False, True])
-    bursts.block(1, 100, 10, OtherSide(lambda: next(waits)))
-    assert bursts.busy_share() < 0.05
-
-
-@pytest.mark.slow  # it compares times that it measured
-def test_a_worker_that_runs_alone_says_nothing() -> None:
-    bursts = Bursts(lambda: None, None, StrayCopies())
-    bursts.block(3, 1, 0, OtherSide(lambda: True))
-    assert bursts.busy_share() < 0.05
-
-
 @pytest.mark.parametrize(
     ("base", "head", "status"),
     [(None, 0.9, "regressed"), (0.9, None, "improved"), (0.5, 0.5, "unchanged")],

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 import perfci
-from perfci.errors import BenchmarkError
 from tests.worker.driver import Bench
 
 WRONG = sorted((Path(__file__).parent.parent / "data" / "wrong").glob("bench_*.py"))
@@ -81,17 +80,6 @@ def test_a_metric_written_wrongly_is_told_with_file_and_line(
     )
     assert failed["kind"] == "BenchmarkError"
     assert failed["message"].startswith(f"benchmarks/bench_one.py:7: perfci.metric: its `{told}`")
-
-
-@pytest.mark.parametrize("name", ["", "a b", "n" * 101, 3])
-def test_a_metrics_name_can_stand_in_a_report(name: object) -> None:
-    with pytest.raises(BenchmarkError, match="its `name`"):
-        perfci.metric(name, lambda: 1.0)  # type: ignore[arg-type]
-
-
-def test_what_measures_is_called() -> None:
-    with pytest.raises(BenchmarkError, match="its `measure` is 3"):
-        perfci.metric("hits", 3)  # type: ignore[arg-type]
 
 
 def test_a_threshold_is_a_share_or_for_what_may_be_zero_an_amount() -> None:

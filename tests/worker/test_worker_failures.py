@@ -5,9 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 import functools
 import itertools
-import multiprocessing.pool
 import signal
-import threading
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -110,11 +108,6 @@ def test_a_result_that_runs_only_later_is_refused(result: str, article: str) -> 
     assert refused.value.kind == "nothing_ran"
 
 
-def test_a_worker_refuses_an_iterator(bench: Bench) -> None:
-    failed = bench.failure(f"{HEAD}    return lambda: map(abs, [1])\n")
-    assert (failed["kind"], failed["stage"]) == ("nothing_ran", "first_call")
-
-
 @pytest.mark.parametrize("hold", [lambda future: future, lambda future: [future]])
 def test_a_future_is_refused_until_its_work_has_ended(hold: Callable[[object], object]) -> None:
     future: concurrent.futures.Future[int] = concurrent.futures.Future()
@@ -123,17 +116,6 @@ def test_a_future_is_refused_until_its_work_has_ended(hold: Callable[[object], o
     assert refused.value.kind == "nothing_ran"
     future.set_result(1)
     require_ended(hold(future))
-
-
-def test_a_pools_result_is_refused_until_its_work_has_ended() -> None:
-    may_end = threading.Event()
-    with multiprocessing.pool.ThreadPool(1) as pool:
-        result = pool.apply_async(may_end.wait)
-        with pytest.raises(Unusable, match="a future before its work had ended"):
-            require_ended(result)
-        may_end.set()
-        result.wait()
-        require_ended(result)
 
 
 FUTURE = """import concurrent.futures, time
@@ -157,19 +139,6 @@ def test_a_hundred_megabytes_of_output_do_not_disturb_the_messages(bench: Bench)
     with bench.start(bench.order(path, "misbehaving")) as worker:
         worker.wait_for("ready")
         assert bench.block(worker)["samples"] == 1
-
-
-@pytest.mark.parametrize("name", ["latency_p50", "twice"])
-def test_a_metric_that_takes_anothers_name_is_refused(bench: Bench, name: str) -> None:
-    own = ", ".join(f"perfci.metric({each!r}, lambda: 1.0)" for each in (name, "twice"))
-    failed = bench.failure(HEAD + f"    return (lambda: 1), {own}\n")
-    assert failed["kind"] == "metric_name"
-    assert repr(name) in failed["message"]
-
-
-def test_something_else_beside_the_work_is_refused(bench: Bench) -> None:
-    failed = bench.failure(HEAD + "    return (lambda: 1), 42\n")
-    assert failed["kind"] == "not_a_metric"
 
 
 def test_a_case_that_is_not_in_its_file_is_told(bench: Bench) -> None:

@@ -10,7 +10,6 @@ import sys
 
 import pytest
 
-from perfci.worker.protocol import EXIT_PIPE_CLOSED
 from tests.worker.driver import Bench, other_python
 
 PLAIN = """\
@@ -32,24 +31,6 @@ def case():
         calls.append(1)
 
     return call, perfci.metric("calls", lambda: len(calls), exact=True)
-"""
-
-CHILD = """\
-import subprocess, sys
-import perfci
-
-PIPES = '''
-import os
-folder = "/proc/self/fd"
-numbers = [n for n in os.listdir(folder) if os.path.lexists(f"{folder}/{n}")]
-links = {int(n): os.readlink(f"{folder}/{n}") for n in numbers}
-print("open:", [n for n, link in links.items() if n > 2 and link.startswith("pipe")], flush=True)
-'''
-
-@perfci.benchmark
-def case():
-    subprocess.run([sys.executable, "-c", PIPES], close_fds=False, check=True)
-    return lambda: None
 """
 
 
@@ -97,13 +78,6 @@ def test_a_worker_leaves_at_once_when_its_parent_is_gone(bench: Bench) -> None:
         assert worker.end() == 0
 
 
-def test_a_users_subprocess_does_not_inherit_the_pipes(bench: Bench) -> None:
-    path = bench.write(CHILD)
-    with bench.start(bench.order(path, "case")) as worker:
-        worker.wait_for("ready")
-        assert "open: []" in worker.printed()
-
-
 def test_a_worker_runs_under_another_python_without_perfci_or_torch(bench: Bench) -> None:
     python = other_python("3.12")
     if python is None:
@@ -129,14 +103,6 @@ def test_only_the_sides_folders_are_added_to_its_pythons_path(bench: Bench) -> N
     assert printed == [str(bench.root), str(bench.folder), *own]
 
 
-def test_closed_descriptors_have_an_exit_code_of_their_own(bench: Bench) -> None:
-    path = bench.misbehaving("closes_descriptors")
-    with bench.start(bench.order(path, "misbehaving")) as worker:
-        while worker.next() is not None:
-            pass
-        assert worker.process.wait(30) == EXIT_PIPE_CLOSED
-
-
 def test_a_fork_left_behind_does_not_hide_the_workers_end(bench: Bench) -> None:
     path = bench.misbehaving("leaves_a_daemon")
     daemon = bench.folder / "daemon.pid"
@@ -148,9 +114,3 @@ def test_a_fork_left_behind_does_not_hide_the_workers_end(bench: Bench) -> None:
             assert worker.end() == 0
         finally:
             os.kill(int(daemon.read_text()), 9)
-
-
-def test_a_fork_that_comes_back_does_not_speak_for_the_worker(bench: Bench) -> None:
-    path = bench.misbehaving("forks_in_setup")
-    failed = bench.failure(path, "misbehaving", warmup_s=0.2)
-    assert failed["kind"] == "forked_copy"

@@ -5,15 +5,13 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from perfci.metrics.memory import memory_growth, theil_sen
+from perfci.metrics.memory import memory_growth
 from perfci.worker.burst_loops import device_burst, synchronised_burst, timed_twice_burst
 from perfci.worker.bursts import warm_up
-from perfci.worker.devices.cuda import driver_version
 
 
 class Recorder:
@@ -102,53 +100,6 @@ def test_a_worker_that_gets_slower_is_warm() -> None:
     assert left == [7]
 
 
-def test_slow_calls_are_made_twice_at_most() -> None:
-    burst, left = latencies(900_000_000, 600_000_000, 1, 1)
-    assert warm_up(burst, 1.0, 60.0) == pytest.approx(0.6)
-    assert left == [1, 1]
-
-
-def test_without_time_to_warm_up_the_first_call_is_the_estimate() -> None:
-    burst, left = latencies(1)
-    assert warm_up(burst, 0.125, 0.0) == 0.125
-    assert left == [1]
-
-
-def test_theil_sen_ignores_single_jumps() -> None:
-    levels = [float(3 * i) for i in range(30)]
-    levels[10] += 1e9
-    assert theil_sen(levels) == pytest.approx(3.0)
-
-
-@pytest.mark.parametrize("count", [10, 11])
-def test_theil_sen_of_a_line_is_its_slope(count: int) -> None:
-    assert theil_sen([5.0 - 2.0 * i for i in range(count)]) == pytest.approx(-2.0)
-
-
-def test_growth_is_a_call_and_not_a_point() -> None:
-    held = [0.0]
-
-    def call() -> None:
-        held[0] += 64.0
-
-    assert memory_growth(call, 1e-6, lambda: held[0]) == pytest.approx(64.0)
-
-
 def test_growth_needs_ten_points_in_half_a_second() -> None:
     assert memory_growth(lambda: None, 0.06, lambda: 0.0) is None
     assert memory_growth(lambda: None, 0.04, lambda: 0.0) == 0.0
-
-
-@pytest.mark.parametrize(
-    ("line", "version"),
-    [
-        ("NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.54.03  Tue Jun  6", "535.54.03"),
-        ("NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  550.90.07  R", "550.90.07"),
-        ("something else", None),
-    ],
-)
-def test_the_drivers_version_is_read(tmp_path: Path, line: str, version: str | None) -> None:
-    path = tmp_path / "version"
-    path.write_text(f"{line}\nGCC version:  gcc version 12.2.0\n", encoding="utf-8")
-    assert driver_version(path) == version
-    assert driver_version(tmp_path / "none") is None

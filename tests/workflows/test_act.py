@@ -288,12 +288,3 @@ def test_without_a_report_stage_2_fails_the_check_and_comments_nothing(
     misplaced = "error: stage 1 left files, but no report.json at their top (#7 into main)"
     assert titles(github) == [none, misplaced]
     assert github.comments == []
-
-
-def test_a_run_that_no_pull_request_started_is_not_commented_on(
-    project: Project, github: FakeGitHub
-) -> None:
-    gated = Gated(project, github)
-    done = gated.comment(event="push")
-    assert "Comment" not in done.stdout, done.stdout[-4000:]
-    assert github.requests == []

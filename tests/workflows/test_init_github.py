@@ -16,7 +16,6 @@ from tests.workflows.locking import LOCK
 
 SHA = "3f786850e387550fdab836ed7e6dc881de23001b"
 PERFCI = f"perfci @ git+https://github.com/o/perfci@{SHA}"
-INSTALLED = f"python -m pip install '{PERFCI}'"
 OF_A_COMMIT = {
     "url": "https://github.com/o/perfci",
     "vcs_info": {"vcs": "git", "commit_id": SHA, "requested_revision": "main"},
@@ -44,11 +43,6 @@ def note(project: Project, origin: object) -> None:
 
 def written(project: Project, name: str) -> str:
     return (project.folder / ".github" / "workflows" / name).read_text(encoding="utf-8")
-
-
-def test_without_github_no_workflow_is_written(mine: Project) -> None:
-    assert mine.perfci("init").code == 0
-    assert not (mine.folder / ".github").exists()
 
 
 ALL = (
@@ -99,28 +93,6 @@ def test_the_job_that_comments_installs_by_hash_and_by_commit(mine: Project) -> 
 def test_without_a_gpu_the_runner_is_one_of_githubs(mine: Project) -> None:
     assert mine.perfci(*ALL, CUDA_VISIBLE_DEVICES="").code == 0
     assert parsed(written(mine, "perfci.yml"))["jobs"]["measure"]["runs-on"] == "ubuntu-latest"
-
-
-def test_it_asks_nothing_that_it_can_find_out(mine: Project) -> None:
-    mine.git("branch", "--move", "trunk")
-    with (mine.folder / "pyproject.toml").open("a") as file:
-        file.write('baselines = "perf/baselines"\n\n[project]\nname = "mine"\n')
-    assert mine.perfci(*ALL, CUDA_VISIBLE_DEVICES="0").code == 0  # as a machine with a GPU has it
-    baseline = parsed(written(mine, "perfci-baseline.yml"))
-    assert baseline["on"]["push"] == {
-        "branches": ["trunk"],
-        "paths-ignore": ["perf/baselines/**"],
-    }
-    stage_1 = parsed(written(mine, "perfci.yml"))["jobs"]["measure"]
-    assert stage_1["runs-on"] == ["self-hosted", "gpu"]
-    assert stage_1["steps"][1]["with"] == {
-        "python-version": f"{sys.version_info.major}.{sys.version_info.minor}"
-    }
-    assert "\npython -m pip install .\n" in stage_1["steps"][2]["run"]
-    (measure,) = (
-        one for one in baseline["jobs"]["measure"]["steps"] if one.get("name") == "Install"
-    )
-    assert f"{INSTALLED} .\n" in measure["run"]
 
 
 def test_the_default_branch_is_what_origin_says(mine: Project) -> None:

@@ -46,19 +46,3 @@ def test_from_a_folder_it_is_the_commit_that_origin_has(
     assert own_requirement().text == f"perfci @ git+https://github.com/o/perfci@{sha}"
     project.commit("not pushed")
     assert own_requirement().caveat
-
-
-@pytest.mark.parametrize(
-    "origin",
-    [
-        {"url": "file:///home/me/perfci", "dir_info": {}},
-        {"url": "file:///home/me/perfci", "vcs_info": {"vcs": "git", "commit_id": SHA}},
-        {"url": "https://h/'; rm -rf ~; '", "vcs_info": {"vcs": "git", "commit_id": SHA}},
-    ],
-)
-def test_from_elsewhere_the_doubt_is_said(
-    monkeypatch: pytest.MonkeyPatch, origin: dict[str, object]
-) -> None:
-    noted(monkeypatch, origin)
-    assert own_requirement().text == f"perfci=={VERSION}"
-    assert str(origin["url"]) in own_requirement().caveat

@@ -57,13 +57,6 @@ def test_a_writer_that_was_overtaken_keeps_what_the_other_wrote(remote: Baseline
     assert remote.files() == stored
 
 
-def test_of_two_that_wrote_one_file_the_later_numbers_stay(remote: Baselines) -> None:
-    one, other = remote.checkout("one"), remote.checkout("other")
-    assert remote.store(one, {"baselines/gpu/case.json": "early\n"}).returncode == 0
-    assert remote.store(other, {"baselines/gpu/case.json": "late\n"}).returncode == 0
-    assert remote.show("baselines/gpu/case.json") == "late\n"
-
-
 def test_a_file_outside_the_baselines_is_not_stored(remote: Baselines) -> None:
     left = {"baselines/k/c.json": "1\n", "lib.py": "stolen\n", ".github/workflows/x.yml": "x\n"}
     assert remote.store(remote.checkout("job"), left).returncode == 0

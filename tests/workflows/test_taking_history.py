@@ -5,10 +5,9 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from perfci.commands.workflows import render_workflow
 from perfci.measure.checkout.git import open_repository
 from tests.builders.project import Project
-from tests.workflows.examples import PLAIN, parsed, run_step, step
+from tests.workflows.examples import parsed, run_step, step
 
 ROOT = Path(__file__).parents[2]
 ACTION = parsed((ROOT / "actions" / "comment" / "action.yml").read_text(encoding="utf-8"))
@@ -32,14 +31,3 @@ def test_the_default_branch_is_known_afterwards_also_where_there_is_a_main(
     assert done.returncode == 0, done.stderr
     assert "no history yet" in done.stdout
     assert open_repository(clone).default_base() == "origin/develop"
-
-
-def test_nights_that_lie_where_none_are_looked_for_are_an_error(tmp_path: Path) -> None:
-    nightly = parsed(render_workflow("perfci-nightly.yml", PLAIN))
-    misplaced = tmp_path / "nights" / "perfci-night-1"
-    misplaced.mkdir(parents=True)
-    (misplaced / "history-1.jsonl").touch()
-    recording = step(nightly, "Record and analyse")
-    done = run_step(recording["run"], tmp_path, RUNNER_TEMP=str(tmp_path))
-    assert done.returncode == 1
-    assert "::error::the artifacts of the nights hold files" in done.stdout

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.builders.branch import BENCHMARK, Branch, measured, wait_for
+from tests.builders.branch import BENCHMARK, Branch, measured
 from tests.builders.project import Project
 from tests.cli.test_installed_copy import LIBRARY, with_installed
-from tests.commands.nightly.test_filling import WAITS
 
 FROM_PACKAGE = BENCHMARK.format(name="counting").replace("from lib", "from tinylib")
 HANGS_AT_THE_SECOND = """\
@@ -71,28 +70,3 @@ def test_a_tip_without_time_to_be_compared_with_itself_leaves_the_gaps_their_tim
     assert "the tip was not compared with itself" in said
     assert measured(branch.runs()) == {(sha, "counting"): 1 for sha in (old, tip)}
     assert branch.outcomes() == ()
-
-
-@pytest.mark.processes
-def test_what_a_failing_history_does_not_take_is_kept_in_a_file(project: Project) -> None:
-    branch = Branch(project)
-    begun, go = (project.folder.parent / name for name in ("begun", "go"))
-    project.write("lib.py", WAITS.format(begun=str(begun), go=str(go)))
-    old = project.commit("Waits")
-    tip = branch.commit(1000)
-    night = ("nightly", "--commits", "main", "--no-self-check", "--history", str(branch.history))
-    process = project.start(*night)
-    wait_for(begun, process)
-    branch.history.write_bytes(b"x" * branch.history.stat().st_size)
-    go.touch()
-    _, said = process.communicate(timeout=120)
-    assert process.returncode == 4, said
-    assert "damaged" in said
-    (kept,) = (project.cache / "unrecorded").iterdir()
-    assert f"perfci history import {kept}" in said
-    branch.history.unlink()
-    done = project.perfci("history", "import", str(kept), "--history", str(branch.history))
-    assert "1 new run" in done.out, done.text
-    assert measured(branch.runs()) == {(old, "counting"): 1}
-    branch.nightly("--commits", "main")
-    assert measured(branch.runs()) == {(sha, "counting"): 1 for sha in (old, tip)}

@@ -118,19 +118,6 @@ def test_a_new_benchmark_gets_its_past_and_the_others_are_left_alone(branch: Bra
     }
 
 
-def test_a_renamed_benchmark_with_an_alias_is_not_measured_again(project: Project) -> None:
-    branch = Branch(project)
-    old = branch.commit(1000)
-    branch.nightly("--commits", "main")
-    (project.folder / "benchmarks" / "bench_counting.py").unlink()
-    branch.add_benchmark("renamed")
-    text = (project.folder / "pyproject.toml").read_text()
-    project.write("pyproject.toml", f'{text}[tool.perfci.aliases]\ncounting = "renamed"\n')
-    new = branch.commit(1000)
-    branch.nightly("--commits", "main")
-    assert measured(branch.runs()) == {(old, "counting"): 1, (new, "renamed"): 1}
-
-
 def test_a_commit_that_fails_to_build_is_recorded_and_not_built_again(project: Project) -> None:
     builds = project.folder.parent / "builds"
     branch = Branch(project, 'build = ["{python} build.py"]\n')

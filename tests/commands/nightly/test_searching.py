@@ -96,13 +96,6 @@ def test_what_the_budget_leaves_is_searched_on_the_next_night(nights: Nights) ->
     assert not third.started
 
 
-def test_a_change_that_both_ends_do_not_show_side_by_side_is_said(project: Project) -> None:
-    done = Nights(project, slower=1000).night("--bisect")
-    assert done.code == 0, done.text
-    assert "not found" in done.out
-    assert "latency_p50 does not differ between" in done.out
-
-
 def test_no_search_begins_where_nobody_asked_for_one(nights: Nights) -> None:
     assert "bisected" not in nights.night().out
     config = (nights.project.folder / "pyproject.toml").read_text()

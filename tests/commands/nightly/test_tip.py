@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from functools import partial
-from itertools import chain, repeat
 
 import pytest
 
@@ -38,21 +36,6 @@ def test_the_tip_is_measured_and_compared_with_itself_once_a_day(branch: Branch)
     assert len(branch.outcomes()) == 2
 
 
-def test_a_night_that_passes_midnight_is_of_the_day_on_which_it_began(
-    branch: Branch, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tip = branch.commit(1000)
-    for day in (1, 2):
-        later = f"2026-03-0{day + 1}T00:10:00+00:00"
-        moments = chain([f"2026-03-0{day}T23:59:59+00:00"], repeat(later))
-        for module in ("compare", "nightly"):
-            monkeypatch.setattr(f"perfci.commands.{module}.now", partial(next, moments))
-        branch.nightly("--self-check")
-    assert measured(branch.runs()) == {(tip, "counting"): 2}
-    assert [run.measured_at[:10] for run in branch.runs()] == ["2026-03-01", "2026-03-02"]
-    assert [one.created_at[:10] for one in branch.outcomes()] == ["2026-03-01", "2026-03-02"]
-
-
 def test_of_each_day_the_last_commit_is_measured(
     branch: Branch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -66,19 +49,6 @@ def test_of_each_day_the_last_commit_is_measured(
     assert branch.outcomes() == ()  # --no-self-check
     branch.nightly("--last", "20")
     assert measured(branch.runs()) == {(sha, "counting"): 1 for sha in shas}
-
-
-def test_a_fifth_of_the_budget_that_is_too_short_for_two_sides_is_said(branch: Branch) -> None:
-    branch.project.write(
-        "benchmarks/bench_slow.py",
-        "import time\nimport perfci\n\n@perfci.benchmark\ndef slow():\n"
-        "    time.sleep(1.2)\n    return lambda: None\n",
-    )
-    tip = branch.commit(1000)
-    said = branch.nightly("--self-check", "-k", "slow", "--budget", "20s")
-    assert "the tip was not compared with itself" in said
-    assert measured(branch.runs()) == {(tip, "slow"): 1}
-    assert branch.outcomes() == ()
 
 
 def test_the_tip_may_take_all_of_the_budget(

@@ -63,10 +63,6 @@ def test_a_failure_on_base_names_no_line_of_the_pull_request() -> None:
     assert failed("benchmarks/bench_a.py:12: shapes", side="base") == ()
 
 
-def test_a_failure_without_a_line_has_no_annotation() -> None:
-    assert failed("the worker was killed: 9") == ()
-
-
 @pytest.mark.parametrize(
     "path",
     [
@@ -84,16 +80,6 @@ def test_a_failure_without_a_line_has_no_annotation() -> None:
 )
 def test_a_path_that_is_not_in_the_repository_names_no_line(path: str) -> None:
     assert explained(path) == ()
-
-
-@pytest.mark.parametrize("line", [0, 10**8])
-def test_a_line_that_no_file_has_is_not_named(line: int) -> None:
-    assert explained("lib/encoder.py", line) == ()
-
-
-def test_what_cannot_be_seen_is_removed_from_a_message() -> None:
-    (one,) = explained("lib/encoder.py", text="a\u202eb\u200bc\x1b[31md\ne")
-    assert one.message == f"abcd e\nin {TUNED}"
 
 
 def test_one_line_that_slows_many_cases_is_said_once_with_their_names() -> None:

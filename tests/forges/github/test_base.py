@@ -13,7 +13,7 @@ from perfci.forges.posting import caveat_of_base
 from perfci.model.report import Report
 from perfci.model.run import Side
 from tests.forges.github.conftest import BASE, HEAD, MERGE, OLDER, report_of
-from tests.forges.github.server import REPOSITORY, FakeGitHub, Fault
+from tests.forges.github.server import REPOSITORY, FakeGitHub
 
 FIRST, TIP, OWN = "1" * 40, "2" * 40, "3" * 40
 MAIN = Pull(7, HEAD, REPOSITORY, True, "main")
@@ -76,18 +76,6 @@ def test_histories_that_github_does_not_know_together_are_doubted(
 ) -> None:
     history.commits[HEAD] = ()
     assert caveat_of_base(client, MAIN, compared(BASE)).endswith("at no commit that GitHub knows")
-
-
-def test_a_token_that_may_not_read_commits_is_told(
-    history: FakeGitHub, client: GitHubClient
-) -> None:
-    history.faults = [Fault("GET", "/compare/", status=403, body='{"message": "no"}')]
-    assert "the token may not read them" in caveat_of_base(client, MAIN, compared(BASE))
-
-
-def test_a_failing_answer_is_asked_for_again(history: FakeGitHub, client: GitHubClient) -> None:
-    history.faults = [Fault("GET", "/compare/", times=2)]
-    assert caveat_of_base(client, MAIN, compared(BASE)) == ""
 
 
 @pytest.mark.parametrize("command", ["check", "run"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -171,17 +170,6 @@ def test_a_token_without_rights_leaves_the_report_on_the_summary_page(
     assert body_of(project) in (tmp_path / "summary.md").read_text(encoding="utf-8")
 
 
-def test_a_summary_that_is_full_is_not_made_larger(
-    comment: Comment, github: FakeGitHub, tmp_path: Path, report_file: Callable[..., Path]
-) -> None:
-    github.rights.clear()
-    (tmp_path / "summary.md").write_text("x" * 1_048_000)
-    done = comment(report_file(), "--no-check")
-    assert done.code == 0
-    assert "its text is in perfci-comment.md" in done.err
-    assert (tmp_path / "summary.md").stat().st_size == 1_048_000
-
-
 @pytest.mark.parametrize(
     ("sha", "kind", "said"), [(OLDER, "open", "newer head"), (HEAD, "closed", "closed or merged")]
 )
@@ -200,17 +188,6 @@ def test_a_pull_request_that_moved_on_gets_nothing(
     assert said in done.err
     assert github.wrote() == []
     assert body_of(project).startswith("<!-- perfci -->")
-
-
-def test_an_event_without_a_pull_request_gets_nothing(
-    comment: Comment, github: FakeGitHub, tmp_path: Path, report_file: Callable[..., Path]
-) -> None:
-    push = tmp_path / "push.json"
-    push.write_text('{"ref": "refs/heads/main"}')
-    done = comment(report_file(), GITHUB_EVENT_PATH=str(push))
-    assert done.code == 0
-    assert "this event has no pull request" in done.err
-    assert github.requests == []
 
 
 @pytest.mark.parametrize("sha", [OLDER, "../../issues/1", ""])
@@ -245,55 +222,6 @@ def test_a_failing_github_is_told_and_the_check_set_all_the_same(
     assert body_of(project).startswith("<!-- perfci -->")
 
 
-NOT_WRITABLE = ["folder", "pipe", "full"]
-
-
-def unwritable_summary(kind: str, folder: Path) -> str:
-    """Return what GITHUB_STEP_SUMMARY may be and nobody can write."""
-    if kind == "full":
-        return "/dev/full"
-    path = folder / kind
-    if kind == "pipe":
-        os.mkfifo(path)
-    else:
-        path.mkdir()
-    return str(path)
-
-
-@pytest.mark.parametrize("kind", NOT_WRITABLE)
-def test_a_summary_that_cannot_be_written_keeps_no_check_back(
-    comment: Comment,
-    github: FakeGitHub,
-    tmp_path: Path,
-    report_file: Callable[..., Path],
-    kind: str,
-) -> None:
-    github.rights.discard("pull-requests")
-    summary = unwritable_summary(kind, tmp_path)
-    done = comment(report_file(), GITHUB_STEP_SUMMARY=summary)
-    assert len(github.checks) == 1
-    assert "comment not posted, because the token may not" in done.err
-    assert done.code == 4
-    assert done.err.rstrip().endswith("[unwritable]")
-
-
-@pytest.mark.parametrize("kind", NOT_WRITABLE)
-def test_a_summary_that_cannot_be_written_hides_no_error_of_githubs(
-    comment: Comment,
-    github: FakeGitHub,
-    tmp_path: Path,
-    report_file: Callable[..., Path],
-    kind: str,
-) -> None:
-    github.faults = [Fault("POST", "/comments$", times=99)]
-    summary = unwritable_summary(kind, tmp_path)
-    done = comment(report_file(), "--patience", "1s", GITHUB_STEP_SUMMARY=summary)
-    assert done.code == 4
-    assert f"warning: {summary} can't be written" in done.err
-    assert done.err.rstrip().endswith("[github-failed]")
-    assert len(github.checks) == 1
-
-
 def test_where_comment_and_check_fail_both_are_told(
     comment: Comment, github: FakeGitHub, report_file: Callable[..., Path]
 ) -> None:
@@ -306,16 +234,6 @@ def test_where_comment_and_check_fail_both_are_told(
     assert "check not set: POST" in done.err
     assert "502" in done.err
     assert "503" in done.err
-
-
-def test_a_body_file_that_is_a_pipe_is_refused(
-    comment: Comment, github: FakeGitHub, tmp_path: Path, report_file: Callable[..., Path]
-) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    done = comment(report_file(), "--body-file", tmp_path / "pipe")
-    assert done.code == 4
-    assert "no regular file" in done.err
-    assert github.requests == []
 
 
 @pytest.mark.parametrize(
@@ -393,13 +311,6 @@ def test_several_environments_are_one_comment_and_the_worst_check(
 def other() -> dict[str, Any]:
     """What differs in the report of another machine, where nothing moved."""
     return {**PASSING, "environment": Environment("another-key", {**FACTS, "cpu": "another"})}
-
-
-def test_the_help_shows_an_example_and_the_exit_codes(project: Project) -> None:
-    done = project.perfci("comment", "--help")
-    assert done.code == 0
-    assert "Example: perfci comment report.json" in done.out
-    assert "Exit codes: 0 posted" in done.out
 
 
 @pytest.mark.parametrize("verdict", [None, Verdict("pass", ())])

@@ -199,15 +199,6 @@ def test_a_damaged_report_sets_no_check_where_none_is_wanted_or_no_head_is_known
     assert github.wrote() == []
 
 
-def test_a_damaged_report_is_the_error_even_where_its_check_cannot_be_set(
-    comment: Comment, github: FakeGitHub, damaged: Path
-) -> None:
-    done = comment(damaged, GITHUB_TOKEN="")
-    assert done.code == 4
-    assert "check not set: GITHUB_TOKEN is not set" in done.err
-    assert done.err.rstrip().endswith("[damaged-report]")
-
-
 def test_what_a_step_could_not_take_fails_the_check_and_says_why(
     comment: Comment, github: FakeGitHub, report_file: Callable[..., Path]
 ) -> None:

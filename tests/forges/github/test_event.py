@@ -18,8 +18,6 @@ from perfci.forges.base import (
     choose,
     post_refusal,
 )
-from perfci.forges.github import PullAnswer
-from perfci.forges.rest import parse
 from tests.forges.github.conftest import BASE, HEAD, OLDER
 
 FORK = "stranger/models"
@@ -52,10 +50,6 @@ def test_a_run_of_a_fork_is_looked_up_by_its_branch() -> None:
 )
 def test_a_run_that_no_pull_request_event_started_is_not_posted(event: str) -> None:
     assert isinstance(read_event(run_event(event=event), "event.json"), NothingToPost)
-
-
-def test_a_run_whose_fork_was_deleted_has_no_pull_request() -> None:
-    assert isinstance(read_event(run_event(head_repository=None), "event.json"), NothingToPost)
 
 
 def test_a_merge_group_is_its_commit_and_the_one_before() -> None:
@@ -101,11 +95,6 @@ def test_a_branch_of_another_name_does_not_say_it(branch: str) -> None:
 )
 def test_a_merge_group_that_is_not_known_to_be_ours_is_not_posted(text: str) -> None:
     assert isinstance(read_event(text, "event.json"), NothingToPost)
-
-
-def test_a_push_has_no_pull_request() -> None:
-    found = read_event(json.dumps({"ref": "refs/heads/main"}), "event.json")
-    assert found == NothingToPost("this event has no pull request")
 
 
 @pytest.mark.parametrize(
@@ -163,9 +152,3 @@ def test_only_an_open_pull_request_at_the_measured_head_is_posted_to() -> None:
     moved = post_refusal(Pull(7, OLDER, FORK, True, "main"), HEAD)
     assert moved is not None
     assert "newer head" in moved.reason
-
-
-def test_a_pull_request_whose_fork_is_gone_is_of_no_repository() -> None:
-    head = {"sha": HEAD, "repo": None}
-    text = json.dumps({"number": 7, "state": "open", "head": head, "base": {"ref": "main"}})
-    assert parse(text, PullAnswer, "GET it").record() == Pull(7, HEAD, "", True, "main")

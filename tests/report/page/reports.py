@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from perfci.model.report import Comparison, Explanation, Past, Report
-from perfci.report.exporters.json import render as render_json
-from perfci.report.reading import read_report
 from tests.report.examples import DECODER, EAGER, TUNED, rich_report, row
 from tests.report.hostile import NAMES
 
@@ -72,11 +70,6 @@ def hostile_page_report() -> Report:
         past=tuple(Past(one, "latency_p50", (1e-3, 1.1e-3, 1e-3)) for one in names),
         skipped={name: name for name in names},
     )
-
-
-def read_again(report: Report) -> Report:
-    """Return the report as a file holds it."""
-    return read_report(render_json(report))
 
 
 __all__ = ["DECODER", "EAGER", "TUNED"]
