@@ -311,22 +311,6 @@ class BaselineStore:
             raise damaged[0]
         return tuple(written)
 
-    def replaced_by(self, run: Run) -> dict[Path, Baseline]:
-        """Return what ``save_run`` would replace: baselines of another commit or source.
-
-        Damaged baselines are passed over: ``save_run`` raises DamagedFile for them.
-        """
-        replaced: dict[Path, Baseline] = {}
-        for measured in run.cases:
-            path = self._path(run.environment.key, measured.case.id)
-            try:
-                old = self.load(run.environment.key, measured.case.id)
-            except DamagedFile:
-                continue
-            if old is not None and not continues(old, run, measured):
-                replaced[path] = old
-        return replaced
-
     def remove(self, environment: str, case: str | None = None) -> tuple[Path, ...]:
         """Remove one case's baseline, or all of an environment. Return what was removed.
 

@@ -48,8 +48,7 @@ def bisect(project: Project, wanted: str, options: BisectOptions) -> Bisection:
         raise UsageError(
             "change-and-case",
             f"{wanted!r} is no range of commits, and a change of the trend names its own case",
-            f"Write GOOD..BAD with both ends, as {_range_from(project, wanted)}. Of a change, "
-            "leave out -k and --metric.",
+            "Write GOOD..BAD with both ends. Of a change, leave out -k and --metric.",
         )
     change = _change_named(project, wanted, options.history)
     return _search(project, *_search_of(project, change, options))
@@ -227,16 +226,6 @@ def _change_named(project: Project, given: str, history: str | None) -> Change:
             f"{given!r} is the beginning of {len(matching)} changes' ids"
             if matching
             else f"{given!r} is no range of commits, and no change of the history has that id",
-            f"Write GOOD..BAD with both ends, as {_range_from(project, given)}, or an id of "
-            "`perfci trend`.",
+            "Write GOOD..BAD with both ends, as v1.2..main, or an id of `perfci trend`.",
         )
     return matching[0]
-
-
-def _range_from(project: Project, given: str) -> str:
-    """Return the range from ``given`` to HEAD if ``given`` is a revision, else an example."""
-    try:
-        project.repository.resolve(given)
-    except UsageError:
-        return "v1.2..main"
-    return f"`{given}..HEAD`"

@@ -46,11 +46,6 @@ from perfci.verdict.policy import Policy
 from perfci.verdict.row_status import adjust, suspects
 from perfci.verdict.shards import ShardCases
 
-_TOO_FEW_SESSIONS = 2
-"""A baseline of so few sessions gets a note that asks for a third.
-
-With two sessions the 95 % interval is 12.7 standard errors to each side, with three 4.3.
-"""
 ENDED_EARLY = "the session ended before every suspect was measured again"
 """The reason for unconfirmed suspects after an interruption, or with a full disk."""
 _LEAST_CONFIRMING_S = 10.0
@@ -93,8 +88,6 @@ def check(
         report = unconfirmed(report, ENDED_EARLY)
     elif suspected:
         report = confirmed(context, report, suspected, baselines, head, options)
-    asking_notes = _notes_asking_for_a_third_session(report.results, baselines, policy)
-    report = replace(report, notes=(*report.notes, *asking_notes))
     report = accepting(context, report, None, whole=options.is_whole)
     return run, with_verdict(report, policy)
 
@@ -197,23 +190,6 @@ def _with_baseline(
         base_sessions=tuple(len(session.workers) for session in baseline.sessions),
     )
     return compared or (placeholder(case.id, "inconclusive", policy, finding("nothing-measured")),)
-
-
-def _notes_asking_for_a_third_session(
-    rows: Sequence[Comparison], baselines: Mapping[str, Baseline], policy: Policy
-) -> list[str]:
-    """Return one note per commit whose two sessions left cases undecided."""
-    cases_by_commit: dict[str, dict[str, None]] = {}
-    for row in rows:
-        undecided = row.status == "inconclusive" and row.method == "welch_t"
-        costs = row.gate == "fail" and policy.undecided(row.metric) == "inconclusive"
-        if undecided and costs and row.base_sessions == _TOO_FEW_SESSIONS:
-            cases_by_commit.setdefault(baselines[row.case].sha, {})[row.case] = None
-    return [
-        f"2 sessions hardly show how sessions vary: {', '.join(cases)} stayed undecided; "
-        f"store a third with `perfci baseline update {sha[:12]}`."
-        for sha, cases in cases_by_commit.items()
-    ]
 
 
 def _base_side(baselines: Mapping[str, Baseline], head: RequestedSide) -> Side | None:

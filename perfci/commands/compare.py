@@ -18,7 +18,7 @@ from perfci.commands.run_to_report import (
     run_of,
     with_session,
 )
-from perfci.config.loading import load_config, nearest
+from perfci.config.loading import load_config
 from perfci.errors import UnfitCommit, UsageError
 from perfci.measure.budget import CaseRecord, expected_text
 from perfci.measure.checkout.git import ResolvedRev
@@ -27,7 +27,7 @@ from perfci.measure.explaining import explain_moved
 from perfci.measure.kept_bursts import BurstKeeper
 from perfci.measure.plan import files_in
 from perfci.measure.progress import SessionResult
-from perfci.measure.selection import DecoratorLiterals, by_name, select, words_of, written_in
+from perfci.measure.selection import DecoratorLiterals, by_name, select, written_in
 from perfci.measure.session import SessionOptions, measure_cases
 from perfci.measure.workplace import RequestedSide, SessionContext, Workplace, open_workplace
 from perfci.model.case import Case, Failure
@@ -35,7 +35,7 @@ from perfci.model.measuring import MeasureSettings
 from perfci.model.report import Report, Timing
 from perfci.model.run import Run
 from perfci.outputs import Announce, silent
-from perfci.units import counted, first_of, listed
+from perfci.units import counted, first_of
 from perfci.verdict.decision import UNDECIDED, with_verdict
 from perfci.verdict.policy import Policy
 from perfci.verdict.shards import Shard, ShardCases, part_of
@@ -233,21 +233,12 @@ def selected_cases(workplace: Workplace, options: MeasureOptions) -> tuple[Case,
                 "Leave out --last-failed.",
             )
     if not cases:
-        near = _nearest(workplace.cases(""), options.selection)
         raise UnfitCommit(
             "nothing-selected",
             f"-k {options.selection!r} selects no case",
-            f"{near}`perfci list` shows all cases.",
+            "`perfci list` shows all cases.",
         )
     return cases
-
-
-def _nearest(cases: Sequence[Case], selection: str) -> str:
-    """Return a question that names the most similar benchmark or tag for each unknown word."""
-    names = sorted({name for case in cases for name in (case.id.partition("[")[0], *case.tags)})
-    unknown = [word for word in words_of(selection) if not select(cases, word)]
-    meant = [near for word in unknown if (near := nearest(word, names))]
-    return f"Did you mean {listed([f'`{name}`' for name in meant])}? " if meant else ""
 
 
 def selected_part(workplace: Workplace, options: MeasureOptions) -> ShardCases:

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from perfci.model.report import Report
 
 
-_EXAMPLE = ".venv/bin/python"
-"""A path of a Python that errors give as an example."""
 _WARY = 10
 """Comparisons with twice the least rounds, after a comparison in which a case had two speeds."""
 
@@ -218,14 +216,10 @@ def interpreter(
     shown = configured if given is None else given
     executable = shutil.which(str(expanded(named)))
     if executable is None:
-        inside = Path(shown) / "bin" / "python"
-        example = (
-            inside if os.access(expanded(str(named)) / "bin" / "python", os.X_OK) else _EXAMPLE
-        )
         raise UsageError(
             "no-python",
-            f"{shown} is not an executable Python: {_unusable_reason(expanded(str(named)))}",
-            f"Give the interpreter itself: {option} {example}"
+            f"{shown} is not an executable Python",
+            f"Give the interpreter itself: {option} .venv/bin/python"
             if given is not None
             else "It is `python` in the configuration, looked up from the repository's root: make "
             f"that environment, or name an interpreter, such as {sys.executable}.",
@@ -235,14 +229,6 @@ def interpreter(
     if trouble:
         raise _unfit(shown, trouble)
     return python
-
-
-def _unusable_reason(path: Path) -> str:
-    if path.is_dir():
-        return "it is a folder"
-    if path.exists():
-        return "the file may not be executed, or isn't one"
-    return "there is no such file" if len(path.parts) > 1 else "PATH has no such command"
 
 
 def _unfit(shown: str, trouble: str) -> UsageError:

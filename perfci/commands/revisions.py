@@ -35,7 +35,6 @@ from perfci.report.clean import clean_line
 from perfci.units import counted, first_of
 
 if TYPE_CHECKING:
-    from perfci.baselines.store import Baseline
     from perfci.commands.history import Recorder
     from perfci.measure.checkout.git import ResolvedRev
     from perfci.measure.workplace import RequestedSide
@@ -210,11 +209,9 @@ class BaselineUpdate:
         if whole:
             session_id = f"{measured.created_at}-{secrets.token_hex(4)}"
             storable = replace(measured, cases=tuple(whole))
-            replaced = self.store.replaced_by(storable)
             for path in self.store.save_run(storable, session_id):
                 if path not in self.written:
-                    old = replaced.get(path)
-                    self.say(f"stored {os.path.relpath(path)}{_replacing(old) if old else ''}")
+                    self.say(f"stored {os.path.relpath(path)}")
                     self.written[path] = None
         for line in left_out:
             if line not in self.left_out:
@@ -406,10 +403,6 @@ def require_commits(*sides: RequestedSide) -> None:
             "the working tree has changes, but shards and concurrent sessions measure commits",
             "Commit them, or name a commit as HEAD.",
         )
-
-
-def _replacing(old: Baseline) -> str:
-    return f" (replaces {counted(len(old.sessions), 'session')} of {old.sha[:12]})"
 
 
 def unbegun_text(measured: Run) -> list[str]:

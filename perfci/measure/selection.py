@@ -57,12 +57,6 @@ def select(cases: Iterable[Case], expression: str) -> tuple[Case, ...]:
     return tuple(case for case in cases if selects(case))
 
 
-def words_of(expression: str) -> tuple[str, ...]:
-    """Return the words of ``expression`` that stand for cases, in lower case."""
-    every_word = _WORD.findall(expression.lower())
-    return tuple(word for word in every_word if word not in _JOINING)
-
-
 Selects = Callable[[Case], bool]
 
 

@@ -42,7 +42,6 @@ from perfci.version import REPORT_SCHEMA
 
 _FRONT = re.compile(r'\s*\{\s*"schema"\s*:\s*"([^"\\]{1,100})"')
 """The beginning of a file that names its schema first, as perfci writes it."""
-_SCHEMA = re.compile(r"perfci\.report/(\d{1,9})")
 _DERIVED_FIELDS: Mapping[str, Mapping[str, Any]] = {
     "Report": {"modes": tuple[ModeMatrix, ...], "shapes": tuple[ShapeTable, ...], "schema": str},
     "Comparison": {"warnings": tuple[str, ...], "doubt": str, "cause": str, "replay": str},
@@ -104,13 +103,6 @@ def _require_schema(schema: Any, name: str) -> None:
     if schema == REPORT_SCHEMA:
         return
     named = f"its schema is {str(schema)[:100]!r}" if schema else "it names no schema"
-    known, own = _SCHEMA.fullmatch(str(schema)), _SCHEMA.fullmatch(REPORT_SCHEMA)
-    if known and own and int(known[1]) > int(own[1]):
-        raise DamagedFile(
-            "newer-report",
-            f"{name} was written by a newer perfci: {named}",
-            f"Read it with that perfci; this one reads {REPORT_SCHEMA}.",
-        )
     raise DamagedFile(
         "other-report",
         f"{name} is no report this perfci can read: {named}",

@@ -63,9 +63,7 @@ def test_the_last_ten_sessions_are_kept(store: BaselineStore) -> None:
 def test_another_commit_or_source_replaces_all(
     store: BaselineStore, change: dict[str, str]
 ) -> None:
-    (path,) = store.save_run(run(CASE), "one")
-    assert store.replaced_by(run(CASE)) == {}
-    assert store.replaced_by(run(CASE, **change)) == {path: store.load(HERE.key, CASE)}
+    store.save_run(run(CASE), "one")
     store.save_run(run(CASE, **change), "two")
     baseline = store.load(HERE.key, CASE)
     assert baseline is not None

@@ -86,11 +86,9 @@ def test_a_slowed_commit_fails_and_was_confirmed_side_by_side(stored: Project) -
 def test_suspects_of_different_commits_are_each_confirmed_against_their_own(
     stored: Project,
 ) -> None:
-    first = json.loads(baseline_of(stored, "steady").read_text())["sha"]
     stored.commit("nothing new")
     done = stored.perfci("baseline", "update", "-k", "steady")
     assert done.code == 0
-    assert f"(replaces 1 session of {first[:12]})" in done.out
     assert len({json.loads(baseline_of(stored, one).read_text())["sha"] for one in CASES}) == 2
     scale_baseline(stored, 1 / 30, *CASES)
     three_sessions(stored, *CASES)
@@ -125,27 +123,10 @@ def test_without_confirmation_the_verdict_says_so(stored: Project) -> None:
 
 
 def test_updating_the_same_commit_adds_a_session(stored: Project) -> None:
-    assert "replaces" not in stored.perfci("baseline", "update", "-k", "steady").out
+    assert stored.perfci("baseline", "update", "-k", "steady").code == 0
     kept = json.loads(baseline_of(stored, "steady").read_text())
     assert len(kept["sessions"]) == 2
     assert len(json.loads(baseline_of(stored, "counting").read_text())["sessions"]) == 1
-
-
-def test_two_sessions_that_leave_a_case_undecided_ask_for_a_third(stored: Project) -> None:
-    path = baseline_of(stored, "steady")
-    kept = json.loads(path.read_text())
-    (session,) = kept["sessions"]
-    slower = [
-        {**one, "values": {name: value * 20.0 for name, value in one["values"].items()}}
-        for one in session["workers"]
-    ]
-    kept["sessions"] = [session, {**session, "id": "another day", "workers": slower}]
-    path.write_text(json.dumps(kept))
-    report = stored.report("check", "--no-confirm")
-    assert rows(report, "steady")["latency_p50"]["status"] == "inconclusive"
-    (note,) = (one for one in report["notes"] if "store a third" in one)
-    assert note.startswith("2 sessions hardly show how sessions vary: steady")
-    assert f"perfci baseline update {kept['sha'][:12]}" in note
 
 
 def test_a_new_benchmark_is_new_and_a_gone_one_removed(stored: Project) -> None:

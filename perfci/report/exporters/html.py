@@ -54,7 +54,6 @@ from perfci.report.rows import (
 )
 from perfci.report.sections import sides_of, status_of
 from perfci.report.templates import read_template, render_html
-from perfci.stats.quantile import median
 from perfci.units import counted, format_duration, format_share
 from perfci.verdict.caveats import cause_of
 from perfci.verdict.policy import margin
@@ -95,9 +94,6 @@ _TESTS = {
     "exact": "none: all processes of a side agree",
 }
 _GATES = {"fail": "fails the report", "warn": "warns", "info": "informs"}
-_STEADY, _WINDOW = 1.1, 5
-"""A process is steady from the first call that, like the median of the ``_WINDOW`` calls from it
-on, is no slower than ``_STEADY`` × the warm latency."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -406,17 +402,6 @@ def _short(value: float | None) -> float | None:
     return float(f"{value:.5g}")
 
 
-def _steady_text(side: Estimate) -> str:
-    """Return the number of the first call of a warm process, or that no stored call is warm."""
-    calls, warm = side.first_calls, _STEADY * (side.center or 0.0)
-    windows = (calls[at : at + _WINDOW] for at in range(max(1, len(calls) - _WINDOW + 1)))
-    first = next(
-        (at for at, of in enumerate(windows, 1) if max(of[0], median(of)) <= warm),
-        None,
-    )
-    return f"none of the first {len(calls)}" if first is None else str(first)
-
-
 def facts(row: Comparison) -> Iterator[tuple[str, str]]:
     """Yield facts about a row's test and policy, as terms with their values."""
     if row.method in _TESTS:
@@ -425,9 +410,6 @@ def facts(row: Comparison) -> Iterator[tuple[str, str]]:
         yield "Measured", measured
     if row.df is not None:
         yield "Degrees of freedom", freedom_text(row)
-    steady = [_steady_text(side) for side in (row.base, row.head) if side and side.first_calls]
-    if steady:
-        yield "Steady from call", " → ".join(steady)
     if row.p is not None:
         adjusted = "" if row.p_adjusted is None else f", {p_text(row.p_adjusted)} adjusted"
         yield "p", f"{p_text(row.p)}{adjusted}"

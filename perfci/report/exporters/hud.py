@@ -6,43 +6,60 @@ The schema is that of test-infra's table ``benchmark.oss_ci_benchmark_v3``. Its 
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from perfci.report.clean import Clean, clean_line
-from perfci.report.measured import HeadValue, axis_labels, head_values
 
 if TYPE_CHECKING:
-    from perfci.model.report import Report
+    from perfci.model.report import Comparison, Estimate, Report
 
 HELP = "Write head's values here, for PyTorch's benchmark database (schema v3)."
-_SCALES = {"s": ("us", 1e6)}
-"""HUD cuts values to two decimals: a latency in seconds would be shown as 0."""
 
 
 def render(report: Report) -> Clean:
-    """Return a list of records, one per row."""
+    """Return a list of records, one for each row with a finite value of head."""
     from perfci.report.exporters.json import json_text
 
     device = _device(report.environment.facts)
-    return json_text([_record(value, device) for value in head_values(report, _SCALES)])
+    return json_text(
+        [
+            _record(row, row.head, row.head.center, device)
+            for row in report.results
+            if row.head and row.head.center is not None and math.isfinite(row.head.center)
+        ]
+    )
 
 
-def _record(value: HeadValue, device: dict[str, str]) -> dict[str, Any]:
-    axes = axis_labels(value.case)
-    unit = f"({value.unit})" if value.unit else ""
+def _record(
+    row: Comparison, head: Estimate, center: float, device: dict[str, str]
+) -> dict[str, Any]:
+    case = clean_line(row.case)
+    axes = _axis_labels(case)
+    # HUD cuts values to two decimals: a latency in seconds would be shown as 0
+    unit, scale = ("us", 1e6) if row.unit == "s" else (clean_line(row.unit, 50), 1.0)
+    shown_unit = f"({unit})" if unit else ""
+    values = [value * scale for value in head.values if math.isfinite(value)]
     return {
         "benchmark": {
             "name": "perfci",
             "dtype": axes.get("dtype", ""),
             "extra_info": {**device, **axes},
         },
-        "model": {"name": value.case, "backend": axes.get("mode", "")},
+        "model": {"name": case, "backend": axes.get("mode", "")},
         "metric": {
-            "name": f"{value.metric}{unit}",
-            "benchmark_values": value.values or (value.value,),
-            "extra_info": {"status": value.row.status, "better": value.row.direction},
+            "name": f"{clean_line(row.metric, 100)}{shown_unit}",
+            "benchmark_values": values or [center * scale],
+            "extra_info": {"status": row.status, "better": row.direction},
         },
     }
+
+
+def _axis_labels(case: str) -> dict[str, str]:
+    """Return the axes in a case's id, each with its label."""
+    inner = case.partition("[")[2].removesuffix("]")
+    pairs = (part.partition("=") for part in inner.split(","))
+    return {axis: label for axis, equals, label in pairs if equals}
 
 
 def _device(facts: Any) -> dict[str, str]:
