@@ -36,7 +36,7 @@ _COMMANDS = {
     "run": ("measure", "Measure one commit and show its numbers."),
     "list": ("measure", "List the cases that would be measured."),
     "nightly": ("history", "Record a branch's history: its tip, and the gaps of earlier nights."),
-    "history": ("history", "Import, export, thin, count and acknowledge what was recorded."),
+    "history": ("history", "Import, export and acknowledge what was recorded."),
     "trend": ("trend", "Say when and where the recorded metrics moved: a site, Markdown, JSON."),
     "explain": ("trend", "Look for what differs inside of a case: operators, shapes, lines."),
     "bisect": ("trend", "Find the commit of a range that made a case slower, or faster."),
@@ -45,7 +45,7 @@ _COMMANDS = {
     "report": ("report", "Render a report file again, in any format."),
     "merge": ("shards", "Join the reports of shards to one, with one verdict."),
     "comment": ("forges", "Leave reports as one comment and one check on a pull request."),
-    "init": ("forges", "Write a configuration, a first benchmark and a forge's workflows."),
+    "init": ("forges", "Write a configuration, a first benchmark and GitHub's workflows."),
     "doctor": ("machine", "Show what on this machine makes measuring worse or impossible."),
     "completion": ("main", "Print the shell's completion script."),
 }

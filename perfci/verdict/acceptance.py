@@ -20,7 +20,7 @@ from perfci.model.report import Accepted, Comparison, Report, Verdict
 from perfci.verdict.case_comparisons import empty_row, exact_status_at
 from perfci.verdict.decision import kept_from_passing, placeholder, was_measured, with_verdict
 from perfci.verdict.policy import MetricPolicy, Policy, threshold_of, worse_by
-from perfci.verdict.row_status import readjust
+from perfci.verdict.row_status import moved_untouched, readjust
 
 _WORST_FIRST = ("fail", "error", "inconclusive", "pass")
 _BEST_FIRST = ("improved", "unchanged", "inconclusive", "regressed")
@@ -298,6 +298,8 @@ def _by_the_stricter(
             gate=min(row.gate, here.gate, key=_STRICTEST_FIRST.index),
             threshold=min(row.threshold, here.threshold_for(value, whole)),
         )
+    if moved_untouched(held_to):
+        return replace(held_to, status="inconclusive", findings=(finding("moved-in-one-round"),))
     if row.method != "exact":
         return held_to
     change, _, _ = worse_by(held_to)

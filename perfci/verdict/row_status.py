@@ -297,15 +297,28 @@ def may_be_untouched(rows: Sequence[Comparison]) -> bool:
 def untouched_rows(rows: Iterable[Comparison]) -> tuple[Comparison, ...]:
     """Return the rows as ``untouched``, without a test. Each side's own number stays.
 
-    Counts, and rows that moved by more than their threshold, stay as they were compared.
+    Counts, and rows that warn and moved by more than their threshold, stay as they were compared.
     """
     untested: dict[str, Any] = dict.fromkeys(_TEST_FIELDS)
     return tuple(
         row
-        if row.method == "exact" or _moved(row)
+        if row.method == "exact" or (row.gate != "info" and _moved(row))
         else replace(row, method="none", status="untouched", findings=(_UNTOUCHED,), **untested)
         for row in rows
     )
+
+
+def moved_untouched(row: Comparison) -> bool:
+    """Say whether an ``untouched`` row's two numbers differ by more than its threshold."""
+    if row.status != "untouched" or row.base is None or row.head is None:
+        return False
+    base, head = row.base.center, row.head.center
+    metric = METRICS.get(row.metric)
+    if base is None or head is None:
+        return False
+    if base <= 0.0 or head <= 0.0 or (metric and metric.absolute):
+        return abs(head - base) > row.threshold
+    return abs(math.log(head / base)) > math.log1p(row.threshold)
 
 
 def _moved(row: Comparison) -> bool:

@@ -157,6 +157,7 @@ def test_all_measures_everything(settled: Project) -> None:
 
 
 STARTING = """\
+import multiprocessing
 import subprocess
 import sys
 import perfci
@@ -170,6 +171,13 @@ def plain():
 def starting():
     subprocess.run([sys.executable, "-c", ""], check=True)
     return work
+
+@perfci.benchmark
+def spawning():
+    process = multiprocessing.get_context("spawn").Process(target=print)
+    process.start()
+    process.join()
+    return work
 """
 
 
@@ -181,3 +189,4 @@ def test_a_case_that_starts_a_process_is_measured(settled: Project) -> None:
     report = settled.report("compare", "HEAD~1", "HEAD")
     assert rows(report, "plain")["latency_p50"]["status"] == "untouched"
     assert rows(report, "starting")["latency_p50"]["ratio"] is not None
+    assert rows(report, "spawning")["latency_p50"]["ratio"] is not None

@@ -16,7 +16,7 @@ from perfci.verdict.acceptance import enforced, with_caveat, with_unreported
 from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.decision import decide, placeholder
 from perfci.verdict.policy import MetricPolicy
-from perfci.verdict.row_status import adjust, readjust
+from perfci.verdict.row_status import adjust, readjust, untouched_rows
 from tests.verdict.shards import POLICY, paired, shard
 from tests.verdict.workers import case, failure, side, worker
 
@@ -44,6 +44,13 @@ def test_a_pass_that_the_policy_here_gives_too_stays_as_it_is() -> None:
     for row in (UNDECIDED, paired("a", 1.0)):
         report = passing(row)
         assert enforced(report, LENIENT) is report
+
+
+def test_an_untouched_row_that_moved_by_more_than_the_threshold_here_is_no_pass() -> None:
+    for ratio, status in ((1.04, "pass"), (1.9, "inconclusive"), (1 / 1.9, "inconclusive")):
+        (row,) = untouched_rows([replace(paired("a", ratio), threshold=9.0)])
+        assert row.status == "untouched"
+        assert enforced(passing(row), POLICY).verdict.status == status
 
 
 DOUBLED = paired("a", 2.0)

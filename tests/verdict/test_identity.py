@@ -48,15 +48,15 @@ def test_a_gating_row_beyond_its_threshold_speaks_against_it(head: float) -> Non
     assert not may_be_untouched(compared({"latency_p50": 0.010}, {"latency_p50": head}))
 
 
-def test_a_row_that_fails_nothing_and_moved_beyond_its_threshold_is_not_called_untouched() -> None:
-    rows = compared(
-        {"latency_p50": 0.010, "latency_max": 0.011}, {"latency_p50": 0.010, "latency_max": 0.047}
-    )
+def test_a_row_that_warns_and_moved_beyond_its_threshold_is_not_called_untouched() -> None:
+    base = {"latency_p50": 0.010, "latency_p95": 0.011, "latency_max": 0.011}
+    rows = compared(base, {**base, "latency_p95": 0.047, "latency_max": 0.047})
     assert may_be_untouched(rows)
     settled = adjust(untouched_rows(rows), POLICY)
     assert {row.metric: row.status for row in settled} == {
         "latency_p50": "untouched",
-        "latency_max": "inconclusive",
+        "latency_p95": "inconclusive",
+        "latency_max": "untouched",
     }
     assert decide(settled, (), POLICY).status == "pass"
 

@@ -27,6 +27,8 @@ _STARTS = frozenset(
     {"subprocess.Popen", "os.posix_spawn", "os.exec", "os.fork", "os.forkpty", "os.system"}
 )
 """Audit events of starting a process."""
+_SPAWNING = frozenset({"multiprocessing.popen_spawn_posix", "multiprocessing.popen_forkserver"})
+"""Modules that multiprocessing imports as it starts a process, of which no audit event tells."""
 
 
 def encoded(settings: Mapping[str, Sequence[str]]) -> str:
@@ -167,7 +169,8 @@ class CodeWatch:
         used.update((how, path, "") for how, path in _mapped())
         used.update(self.places.kept_out)
         events = [event for event in sorted(used) if self.places.matters(*event[1:])]
-        events += [("started", "", "")] if self._has_started else []
+        if self._has_started or not _SPAWNING.isdisjoint(sys.modules):
+            events.append(("started", "", ""))
         events.append(("looked", sys.executable or "", ""))
         text = "".join(f"{_BETWEEN.join(event)}{_END}" for event in events)
         flags = os.O_WRONLY | os.O_APPEND  # created by the parent: a removed record stays removed
