@@ -127,13 +127,25 @@ def _moved(what: str, measured: str, now: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class User:
+    """An account."""
+
+    login: str
+
+    @staticmethod
+    def is_named(user: User | None, name: str) -> bool:
+        """Return whether ``user`` is ``name``. None is an account that is gone."""
+        return user is not None and same_name(user.login, name)
+
+
+@dataclass(frozen=True, slots=True)
 class Comment:
-    """A comment on a pull request. ``author`` is empty where the account is gone."""
+    """A comment on a pull request."""
 
     id: int
-    author: str
-    body: str
-    url: str
+    html_url: str
+    user: User | None = None
+    body: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,13 +171,12 @@ def decide(comments: Sequence[Comment], author: str, body: str) -> Decision:
     if not ours:
         return Decision("create")
     oldest, *twins = ours
-    action: Literal["update", "leave"] = "leave" if _same(oldest.body, body) else "update"
+    action: Literal["update", "leave"] = "leave" if _same(oldest.body or "", body) else "update"
     return Decision(action, oldest, tuple(twins))
 
 
 def _is_ours(comment: Comment, author: str) -> bool:
-    by_us = comment.author.casefold() == author.casefold()  # GitHub's names ignore case
-    return by_us and comment.body.startswith(MARKER)
+    return User.is_named(comment.user, author) and (comment.body or "").startswith(MARKER)
 
 
 def _same(old: str, new: str) -> bool:
@@ -185,7 +196,7 @@ def full_sha(text: str, name: str) -> str:
 
 
 def same_name(first: str, second: str) -> bool:
-    """Return whether two names are those of one repository. GitHub ignores their case."""
+    """Return whether two names are of one repository or account. GitHub ignores their case."""
     return first.casefold() == second.casefold()
 
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from urllib.parse import quote
 
 from perfci.forges.annotations import Annotation
-from perfci.forges.base import NAME, CheckContent, Comment, Pull
+from perfci.forges.base import NAME, CheckContent, Comment, Pull, User
 from perfci.forges.rest import Missing, Rest
 
 LABEL = "perfci"
@@ -21,14 +21,14 @@ Close = Literal["", "completed", "not_planned"]
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """An issue as GitHub has it now. ``author`` is empty where the account is gone."""
+    """An issue as GitHub has it now. GitHub's lists hold pull requests, too."""
 
     number: int
-    author: str
-    title: str
-    body: str
-    url: str
-    open: bool
+    html_url: str
+    state: str
+    user: User | None = None
+    body: str | None = None
+    pull_request: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +38,6 @@ class IssueContent:
     title: str
     body: str
     close: Close = ""
-
-
-@dataclass(frozen=True, slots=True)
-class UserAnswer:
-    """An account."""
-
-    login: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,39 +72,6 @@ class PullAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class CommentAnswer:
-    """A comment. The account of its author may be gone."""
-
-    id: int
-    html_url: str
-    user: UserAnswer | None = None
-    body: str | None = None
-
-    def record(self) -> Comment:
-        """Return the record."""
-        author = self.user.login if self.user else ""
-        return Comment(self.id, author, self.body or "", self.html_url)
-
-
-@dataclass(frozen=True, slots=True)
-class _Issue:
-    """An issue. GitHub's lists hold pull requests, too."""
-
-    number: int
-    html_url: str
-    state: str
-    title: str = ""
-    user: UserAnswer | None = None
-    body: str | None = None
-    pull_request: dict[str, Any] | None = None
-
-    def record(self) -> Issue:
-        author = self.user.login if self.user else ""
-        body = self.body or ""
-        return Issue(self.number, author, self.title, body, self.html_url, self.state == "open")
-
-
-@dataclass(frozen=True, slots=True)
 class _Output:
     annotations_count: int = 0
 
@@ -123,7 +83,6 @@ class CheckAnswer:
     id: int
     output: _Output
     external_id: str | None = None
-    conclusion: str | None = None
     html_url: str | None = None
 
 
@@ -165,12 +124,12 @@ class GitHubClient(Rest):
     def create_comment(self, number: int, body: str) -> str:
         """Comment, and return the comment's address."""
         path = f"/issues/{number}/comments"
-        return self._write("POST", path, CommentAnswer, {"body": body}).html_url
+        return self._write("POST", path, Comment, {"body": body}).html_url
 
     def update_comment(self, comment: Comment, body: str) -> str:
         """Replace a comment's text, and return its address. Raises Unsure if it was deleted."""
         path = f"/issues/comments/{comment.id}"
-        return self._write("PATCH", path, CommentAnswer, {"body": body}).html_url
+        return self._write("PATCH", path, Comment, {"body": body}).html_url
 
     def delete_comment(self, comment: Comment) -> None:
         """Delete a comment. Does nothing if it is gone already."""
@@ -196,8 +155,7 @@ class GitHubClient(Rest):
     def comments(self, number: int) -> tuple[Comment, ...]:
         """Return all comments of a pull request, the oldest first."""
         path = f"/issues/{number}/comments"
-        answers = self._pages(path, tuple[CommentAnswer, ...], tuple)
-        return tuple(answer.record() for answer in answers)
+        return self._pages(path, tuple[Comment, ...], tuple)
 
     def checks(self, sha: str) -> tuple[CheckAnswer, ...]:
         """Return every check run of perfci's name on a commit."""
@@ -236,10 +194,8 @@ class GitHubClient(Rest):
         queries: tuple[dict[str, str], ...] = ({"labels": LABEL}, {"creator": author})
         by_number: dict[int, Issue] = {}
         for parameters in queries:
-            answers = self._pages("/issues", tuple[_Issue, ...], tuple, state="all", **parameters)
-            by_number |= {
-                answer.number: answer.record() for answer in answers if answer.pull_request is None
-            }
+            answers = self._pages("/issues", tuple[Issue, ...], tuple, state="all", **parameters)
+            by_number |= {one.number: one for one in answers if one.pull_request is None}
         return tuple(by_number[number] for number in sorted(by_number))
 
     def create_issue(self, content: IssueContent) -> Issue:
@@ -249,7 +205,7 @@ class GitHubClient(Rest):
             "body": content.body,
             "labels": [LABEL],
         }
-        return self._write("POST", "/issues", _Issue, request).record()
+        return self._write("POST", "/issues", Issue, request)
 
     def update_issue(self, issue: Issue, content: IssueContent) -> Issue:
         """Replace an issue's text, and close it if ``content`` says so. Unsure if it is gone.
@@ -259,7 +215,7 @@ class GitHubClient(Rest):
         request: dict[str, Any] = {"body": content.body}
         if content.close:
             request |= {"state": "closed", "state_reason": content.close}
-        return self._write("PATCH", f"/issues/{issue.number}", _Issue, request).record()
+        return self._write("PATCH", f"/issues/{issue.number}", Issue, request)
 
 
 def _output(check: CheckContent, lines: Sequence[Annotation]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from dataclasses import replace
 from itertools import accumulate, groupby
 from statistics import median
 
-from perfci.forges.base import SHA
+from perfci.forges.base import SHA, User
 from perfci.forges.github import Close, GitHubClient, Issue, IssueContent
 from perfci.forges.posting import PostOutcome
 from perfci.forges.rest import Refused
@@ -98,7 +98,7 @@ def steps(
     for issue, marked in groupby(by_issue, key=lambda item: item[1]):
         marks = tuple(mark for mark, _ in marked)
         events = [by_mark[mark] for mark in marks if mark in by_mark]
-        if not issue.open or not events:
+        if issue.state != "open" or not events:
             continue  # it was closed by hand, or its series are gone
         content = written.content(marks, events)
         body = rewritten(issue, content)
@@ -306,9 +306,9 @@ def tell_issues(
         known = {issue.number: issue for issue in listed} | done
         for old, content in steps(trend, tuple(known.values()), author, wanted, report_url):
             issue = client.update_issue(old, content) if old else client.create_issue(content)
-            word = "opened" if old is None else "updated" if issue.open else "closed"
+            word = "opened" if old is None else "updated" if issue.state == "open" else "closed"
             done[issue.number] = issue
-            outcomes.append(PostOutcome("posted", clean_line(f"issue {word}: {issue.url}")))
+            outcomes.append(PostOutcome("posted", clean_line(f"issue {word}: {issue.html_url}")))
 
     try:
         client.retry(look_and_write)
@@ -326,8 +326,8 @@ def mark_of(change_id: str) -> str:
 
 def marks_in(issue: Issue, author: str) -> tuple[str, ...]:
     """Return the marks of an issue. Empty unless it is by ``author``: anyone can write marks."""
-    mark = _MARK.match(issue.body.replace("\r\n", "\n"))
-    if mark is None or issue.author.casefold() != author.casefold():  # GitHub ignores case
+    mark = _MARK.match((issue.body or "").replace("\r\n", "\n"))
+    if mark is None or not User.is_named(issue.user, author):
         return ()
     return tuple(mark["ids"].split())
 
@@ -337,7 +337,7 @@ def rewritten(issue: Issue, content: IssueContent) -> str | None:
 
     What people wrote below the end mark is kept.
     """
-    old = issue.body.replace("\r\n", "\n")
+    old = (issue.body or "").replace("\r\n", "\n")
     _, end, below = old.partition(_END)
     added = below.strip("\n")
     body = f"{content.body}\n{added}\n" if end and added else content.body

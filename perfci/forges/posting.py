@@ -178,7 +178,7 @@ def _carry_out(client: GitHubClient, number: int, decision: Decision, body: str)
     elif decision.action == "update":
         text = f"comment updated: {client.update_comment(old, body)}"
     else:
-        text = f"comment is up to date: {old.url}"
+        text = f"comment is up to date: {old.html_url}"
     for twin in decision.twins:
         client.delete_comment(twin)
     deleted = f"; {counted(len(decision.twins), 'twin')} deleted" if decision.twins else ""

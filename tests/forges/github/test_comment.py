@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from perfci.forges.base import Comment, Decision, decide
+from perfci.forges.base import Comment, Decision, User, decide
 from perfci.report.exporters.markdown import MARKER
 
 BOT = "github-actions[bot]"
@@ -12,7 +12,7 @@ BODY = f"{MARKER}\n**perfci: pass**\n"
 
 
 def comment(number: int, body: str = BODY, author: str = BOT) -> Comment:
-    return Comment(number, author, body, f"https://github.com/c/{number}")
+    return Comment(number, f"https://github.com/c/{number}", User(author), body)
 
 
 def test_without_a_comment_one_is_created() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from perfci.errors import OutsideError
+from perfci.forges.base import User
 from perfci.forges.github import GitHubClient, Issue
 from perfci.forges.issues import marks_in, tell_issues
 from perfci.forges.posting import PostOutcome
@@ -294,7 +295,7 @@ def test_hostile_names_stay_text_and_the_mark_stays_whole(
 
 
 def marks_in_body(issue: dict[str, Any]) -> tuple[str, ...]:
-    return marks_in(Issue(1, BOT, "", issue["body"], "", True), BOT)
+    return marks_in(Issue(1, "", "open", User(BOT), issue["body"]), BOT)
 
 
 def test_a_step_between_nights_of_one_commit_is_not_blamed_on_it(
