@@ -146,59 +146,38 @@ def triage(
         return opened.triage(change, state, reason)
 
 
-def load(path_or_url: PathName) -> Report | Baselines | History:
-    """Return the stored results at ``path_or_url``. Each has ``to_frame()``.
+def load(path: PathName) -> Report | Baselines | History:
+    """Return the stored results at ``path``. Each has ``to_frame()``.
 
-    A ``Report`` is read from the JSON that ``--json`` wrote, in a file or at an ``https://``
-    address. ``Baselines`` are read from their folder, or that of one environment, and a ``History``
-    from its SQLite file, its export as JSON lines, or ``postgresql://…``. OutsideError if it
-    can't be read.
+    A ``Report`` is read from the JSON that ``--json`` wrote. ``Baselines`` are read from their
+    folder, or that of one environment, and a ``History`` from its SQLite file, its export as JSON
+    lines, or ``postgresql://…``. OutsideError if it can't be read.
     """
     from perfci.commands.project import report_in
 
-    named = os.fspath(path_or_url)
-    if named.startswith(("https://", "http://")):
-        return report_in(_fetched(named), named)
+    named = os.fspath(path)
     if "://" in named:
         return _history(named, named)
-    path = expanded(named)
-    if path.is_dir():
-        return _baselines(path)
+    place = expanded(named)
+    if place.is_dir():
+        return _baselines(place)
     from perfci.history.importing import form_of
     from perfci.report.exporters.json import MOST_BYTES
 
     try:
-        form = form_of(path)
+        form = form_of(place)
         if form == "sqlite":
-            return _history(str(path), str(path))
+            return _history(str(place), str(place))
         if form == "export":
-            return _exported(path)
-        content = read_regular(path, MOST_BYTES)
+            return _exported(place)
+        content = read_regular(place, MOST_BYTES)
     except OSError as error:
         raise OutsideError(
             "unreadable",
-            f"{path} can't be read: {error.strerror or error}",
+            f"{place} can't be read: {error.strerror or error}",
             "Name a report, a folder of baselines, or a history.",
         ) from error
-    return report_in(content, str(path))
-
-
-def _fetched(url: str) -> bytes:
-    import requests
-
-    from perfci.report.exporters.json import MOST_BYTES
-
-    advice = "Check the address, or download the file and load that."
-    try:
-        with requests.get(url, timeout=60.0, stream=True, allow_redirects=False) as answer:
-            content = next(answer.iter_content(MOST_BYTES + 1), b"")
-    except requests.RequestException as error:
-        raise OutsideError(
-            "unreadable", f"{url} gives no answer: {type(error).__name__}", advice
-        ) from None
-    if answer.status_code != 200:
-        raise OutsideError("unreadable", f"{url} answered {answer.status_code}", advice)
-    return content
+    return report_in(content, str(place))
 
 
 def _baselines(folder: Path) -> Baselines:

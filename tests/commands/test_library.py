@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
@@ -102,35 +99,6 @@ def test_a_history_is_a_row_for_each_recorded_value(history: Path) -> None:
     assert one["measured_at"].is_monotonic_increasing
     assert str(frame["committed_at"].dtype).endswith("UTC]")
     assert set(found.environments) == set(frame["environment"])
-
-
-class _Site(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        there = self.path == "/report.json"
-        self.send_response(200 if there else 404)
-        self.end_headers()
-        self.wfile.write(GOLDEN.read_bytes() if there else b"nothing here")
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-@pytest.fixture
-def site() -> Iterator[str]:
-    server = HTTPServer(("127.0.0.1", 0), _Site)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
-
-
-def test_a_report_is_loaded_from_its_address(site: str) -> None:
-    assert perfci.load(f"{site}/report.json") == perfci.load(GOLDEN)
-    with pytest.raises(perfci.PerfciError, match="404") as refused:
-        perfci.load(f"{site}/elsewhere.json")
-    assert refused.value.slug == "unreadable"
 
 
 def test_what_is_nothing_of_ours_is_refused_by_name(tmp_path: Path) -> None:
