@@ -1,8 +1,7 @@
 """The names and the words of the package, held to docs/words.md: counts that only shrink.
 
-``LIMITS`` has how often each habit still occurs. Lower a limit when you remove occurrences. Never
-raise one. ``modules`` and ``lines`` are exceptions: what the rebuilt house had (242 and
-62,496) and a budget for later features. A commit that adds lines says how many and for what.
+``LIMITS`` has how often each habit still occurs, and the size of ``perfci/``. Lower a limit when
+you remove occurrences or lines. Never raise one: a commit that adds lines takes them from elsewhere.
 """
 
 from __future__ import annotations
@@ -52,8 +51,8 @@ LIMITS = {
     "told": 0,
     "whoever": 5,
     "long functions": 0,
-    "modules": 291,
-    "lines": 70_153,
+    "modules": 260,
+    "lines": 59_189,
 }
 
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
