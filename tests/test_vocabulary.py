@@ -1,7 +1,7 @@
 """The names and the words of the package, held to docs/words.md: counts that only shrink.
 
 ``LIMITS`` has how often each habit still occurs, and the size of ``perfci/``. Lower a limit when
-you remove occurrences or lines. Never raise one: a commit that adds lines takes them from elsewhere.
+you remove occurrences or lines. Never raise one: whoever adds lines takes them from elsewhere.
 """
 
 from __future__ import annotations
