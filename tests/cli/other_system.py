@@ -13,7 +13,7 @@ import os
 import signal
 import sys
 
-IMPORTED = ("alembic.command", "click", "concurrent.futures", "getpass", "git", "jinja2", "msgspec",
+IMPORTED = ("click", "concurrent.futures", "getpass", "git", "jinja2", "msgspec",
             "multiprocessing", "pandas", "platformdirs", "prometheus_client", "psutil", "requests",
             "rich.console", "scipy.stats", "shutil", "sqlalchemy.dialects.sqlite", "sqlite3",
             "subprocess", "tempfile")  # fmt: skip
