@@ -73,11 +73,6 @@ class KeptWorker:
         """The median call of each burst in s."""
         return tuple(total / 2e9 for total in itertools.accumulate(self.half_ns))
 
-    @property
-    def means_s(self) -> tuple[float, ...]:
-        """The mean call of each burst in s."""
-        return tuple(total / 2e9 for total in itertools.accumulate(self.mean_half_ns))
-
 
 @dataclass(frozen=True, slots=True)
 class KeptRound:

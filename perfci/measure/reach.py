@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import warnings
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -14,17 +14,8 @@ from perfci.measure.plan import SessionPlan
 
 def files_reaching_changes(plan: SessionPlan, files: Collection[str]) -> set[str]:
     """Return those of head's benchmark ``files`` that reach a committed change."""
-    if not plan.changes:
-        return set()
-    root = plan.head_root
-    changed = {root / name for names in plan.changes.values() for name in names}
-    folders = (root / plan.config.benchmarks, *map(Path, plan.python_path_of(plan.sides[-1])))
-
-    @cache  # benchmark files import the same library: each of its files is parsed once
-    def imported(path: Path) -> frozenset[Path]:
-        return frozenset(_imported_files(path, folders))
-
-    return {file for file in files if _reaches(root / file, changed, imported)}
+    changed = {plan.head_root / name for names in plan.changes.values() for name in names}
+    return _reaching(plan, changed, files)
 
 
 def is_harmless(plan: SessionPlan, files: Collection[str]) -> bool:
@@ -32,37 +23,39 @@ def is_harmless(plan: SessionPlan, files: Collection[str]) -> bool:
 
     A test in the benchmarks' folder counts as needed.
     """
-    root = plan.head_root
-    benchmarks = root / plan.config.benchmarks
-    folders = (benchmarks, *map(Path, plan.python_path_of(plan.sides[-1])))
+    root, benchmarks = plan.head_root, plan.head_root / plan.config.benchmarks
     tests = {root / name for name in plan.harmless if not cannot_be_code(name)}
-    return bool(plan.harmless) and not (
-        any(path.is_relative_to(benchmarks) for path in tests)
-        or any(reaches(root / file, tests, folders) for file in files)
-    )
+    needed = any(path.is_relative_to(benchmarks) for path in tests)
+    return bool(plan.harmless) and not needed and not _reaching(plan, tests, files)
+
+
+def _reaching(plan: SessionPlan, changed: Collection[Path], files: Collection[str]) -> set[str]:
+    paths = plan.python_path_of(plan.sides[-1])
+    folders = (plan.head_root / plan.config.benchmarks, *map(Path, paths))
+    _imported.cache_clear()  # another commit's files may have the same paths
+    return {file for file in files if changed and reaches(plan.head_root / file, changed, folders)}
 
 
 def reaches(file: Path, changed: Collection[Path], folders: Sequence[Path]) -> bool:
     """Return whether ``file`` is a ``changed`` file, or imports one, directly or not.
 
     Modules are looked for in ``folders``. An import by a computed name isn't seen, nor is a file
-    that is read or loaded otherwise. That is enough, because this only orders cases.
+    that is read or loaded otherwise.
     """
-    return _reaches(file, changed, lambda path: frozenset(_imported_files(path, folders)))
-
-
-def _reaches(
-    file: Path, changed: Collection[Path], imported: Callable[[Path], frozenset[Path]]
-) -> bool:
     waiting, seen = [file], {file}
     while waiting:
         path = waiting.pop()
         if path in changed:
             return True
-        following = imported(path) - seen
+        following = _imported(path, tuple(folders)) - seen
         seen |= following
         waiting += following
     return False
+
+
+@cache  # benchmark files import the same library
+def _imported(file: Path, folders: tuple[Path, ...]) -> frozenset[Path]:
+    return frozenset(_imported_files(file, folders))
 
 
 def _imported_files(file: Path, folders: Sequence[Path]) -> Iterator[Path]:

@@ -371,8 +371,7 @@ def _harmless(sides: Sequence[SidePlan]) -> frozenset[str]:
     """Return the changed files if all of them are prose or tests, and the Python is one."""
     if len({side.tree for side in sides}) < 2 or len({side.python for side in sides}) > 1:
         return frozenset()
-    base, head = sides
-    return harmless_changes(head.root, (base.tree, head.tree))
+    return harmless_changes(sides[-1].root, (sides[0].tree, sides[-1].tree))
 
 
 def _changes(sides: Sequence[SidePlan]) -> dict[str, tuple[str, ...]]:

@@ -313,10 +313,10 @@ def moved_untouched(row: Comparison) -> bool:
     if row.status != "untouched" or row.base is None or row.head is None:
         return False
     base, head = row.base.center, row.head.center
-    metric = METRICS.get(row.metric)
     if base is None or head is None:
         return False
-    if base <= 0.0 or head <= 0.0 or (metric and metric.absolute):
+    absolute = row.metric in METRICS and METRICS[row.metric].absolute
+    if absolute or base <= 0.0 or head <= 0.0:
         return abs(head - base) > row.threshold
     return abs(math.log(head / base)) > math.log1p(row.threshold)
 

@@ -48,6 +48,7 @@ from perfci.worker.protocol import (
     WorkerDescriptors,
     decode_order,
     flush,
+    free_frames,
     kind_of,
     log,
     where_it_failed,
@@ -125,6 +126,8 @@ def _serve_and_leave(
     try:
         serve(order, channel)
     except BaseException as error:  # noqa: BLE001 (user code may raise anything: reported, not hidden)
+        if isinstance(error, MemoryError):
+            free_frames(error)
         log(error)  # before the message: the parent cuts the log when it gets the message
         channel.send(
             "failed",

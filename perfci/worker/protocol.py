@@ -241,6 +241,14 @@ def log(error: BaseException) -> None:
     flush()
 
 
+def free_frames(error: BaseException) -> None:
+    """Drop what the error's frames hold: a failure can't be reported without memory."""
+    trace = error.__traceback__
+    while trace := trace and trace.tb_next:  # the first frame is the caller's, which runs
+        with contextlib.suppress(RuntimeError):
+            trace.tb_frame.clear()
+
+
 def user_traceback(error: BaseException) -> str:
     """Return a traceback with the frames of user code that led to ``error``. Empty without any."""
     import traceback

@@ -280,9 +280,9 @@ def harmless_changes(root: Path, trees: tuple[str, str]) -> frozenset[str]:
 
 def _is_test(name: str) -> bool:
     path = PurePosixPath(name)
-    named = any(fnmatch(path.name, pattern) for pattern in ("test_*.py", "*_test.py"))
-    below = not {"test", "tests"}.isdisjoint(path.parts[:-1])
-    return path.suffix == ".py" and path.name != "conftest.py" and (named or below)
+    is_named = fnmatch(path.name, "test_*.py") or fnmatch(path.name, "*_test.py")
+    is_test = is_named or not {"test", "tests"}.isdisjoint(path.parts[:-1])
+    return is_test and path.suffix == ".py" and path.name != "conftest.py"
 
 
 def cannot_be_code(name: str) -> bool:
