@@ -75,19 +75,20 @@ def measure_cases(
 ) -> SessionResult:
     """Measure the ``cases`` that every side has and that aren't skipped.
 
-    If the sides' environments differ, a case that ran no changed file gets all of its
-    rounds, like any other case.
+    If the sides' environments differ, or head is slowed down on purpose, a case that ran no changed
+    file gets all of its rounds, like any other case.
     """
     sides = workplace.discoveries.values()
     known = [{case.id for case in side.discovery.cases} for side in sides]
     chosen = tuple(case for case in cases if not case.skip and all(case.id in ids for ids in known))
-    if len({environment.key for environment in workplace.environments.values()}) > 1:
+    unlike = len({environment.key for environment in workplace.environments.values()}) > 1
+    if unlike or any(workplace.plan.config.settings.inject.values()):
         options = replace(options, everything=True)
-    injected = any(workplace.plan.config.settings.inject.values())
-    everything = options.everything or options.all_rounds or options.keeper or injected
-    if not everything and is_harmless(workplace.plan, {case.file for case in chosen}):
+    files = {case.file for case in chosen}
+    everything = options.everything or options.all_rounds or options.keeper
+    if not everything and is_harmless(workplace.plan, files):
         return _untouched(workplace.plan, chosen)
-    changed = files_reaching_changes(workplace.plan, {case.file for case in chosen})
+    changed = files_reaching_changes(workplace.plan, files)
     try:
         result = Session(workplace, options).measure(chosen, changed)
         if options.keeper:

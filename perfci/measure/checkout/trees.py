@@ -43,7 +43,8 @@ _SOURCES = frozenset(
 )
 _NOT_MEASURED = frozenset({"test", "tests", "doc", "docs"})
 """Folders whose files no benchmark of the library runs."""
-_NOT_IMPORTED = ("test_*.py", "*_test.py", "conftest.py", "noxfile.py", "tasks.py")
+_TESTS = ("test_*.py", "*_test.py")
+_NOT_IMPORTED = (*_TESTS, "conftest.py", "noxfile.py", "tasks.py")
 """Python files that no benchmark imports."""
 _LOCKS = ("*.lock", "conda-lock.yml", "pylock.toml", "pylock.*.toml")
 _REQUIREMENTS = (
@@ -280,7 +281,7 @@ def harmless_changes(root: Path, trees: tuple[str, str]) -> frozenset[str]:
 
 def _is_test(name: str) -> bool:
     path = PurePosixPath(name)
-    is_named = fnmatch(path.name, "test_*.py") or fnmatch(path.name, "*_test.py")
+    is_named = any(fnmatch(path.name, pattern) for pattern in _TESTS)
     is_test = is_named or not {"test", "tests"}.isdisjoint(path.parts[:-1])
     return is_test and path.suffix == ".py" and path.name != "conftest.py"
 

@@ -207,7 +207,9 @@ class OwnCodeFirst:
                 return None
             entries = self._own_path()
         else:
-            entries = [entry for entry in path if isinstance(entry, str) and self._owns(entry)]
+            entries = [
+                entry for entry in path if isinstance(entry, str) and self._places.owns(entry)
+            ]
             if not entries:
                 return None
         spec = PathFinder.find_spec(name, entries, target)
@@ -228,9 +230,6 @@ class OwnCodeFirst:
         places += [at for at in more if at not in places and not self._places.is_foreign(at)]
         return _namespace(name, places)
 
-    def _owns(self, entry: str) -> bool:
-        return self._places.owns(entry)
-
     def _own_path(self) -> list[str]:
         """Return the own entries of ``sys.path``, each own folder in the side's order.
 
@@ -240,7 +239,7 @@ class OwnCodeFirst:
         folders = self._places.folders
         searched: list[str] = []
         for entry in sys.path:
-            if isinstance(entry, str) and self._owns(os.path.abspath(entry)):
+            if isinstance(entry, str) and self._places.owns(os.path.abspath(entry)):
                 searched += folders if os.path.realpath(entry) in folders else (entry,)
         return list(dict.fromkeys((*searched, *folders)))
 
