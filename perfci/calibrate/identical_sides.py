@@ -53,6 +53,11 @@ class Pairs:
     base: tuple[WorkerOutput, ...]
     head: tuple[WorkerOutput, ...]
 
+    @property
+    def outputs(self) -> tuple[WorkerOutput, ...]:
+        """The outputs of both sides' workers."""
+        return (*self.base, *self.head)
+
     def log_ratios(self, metric: str) -> tuple[float, ...]:
         """Return log(head/base) of each pair that has ``metric`` above zero on both sides.
 
@@ -81,8 +86,7 @@ class Pairs:
         Also None if both sides of a round are always in the same mode. Then the machine changes
         with the time, and not from process to process. A pair's ratio doesn't contain that.
         """
-        outputs = (*self.base, *self.head)
-        modes = two_modes([output.values[metric] for output in outputs if metric in output.values])
+        modes = two_modes([out.values[metric] for out in self.outputs if metric in out.values])
         if modes is None:
             return None
         border = math.sqrt(modes.low * modes.high)

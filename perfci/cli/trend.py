@@ -52,7 +52,7 @@ notification_options = stack(
         envvar="PERFCI_NOTIFY",
         multiple=True,
         metavar="URL",
-        help="Send new change points to this address of apprise (slack://…, mailtos://…). "
+        help="Send new events to this address of apprise (slack://…, mailtos://…). "
         "Repeatable (default: $PERFCI_NOTIFY, separated by blanks; a secret).",
     ),
     click.option(

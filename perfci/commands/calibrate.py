@@ -69,7 +69,7 @@ def calibrated(project: Project, rev: str, options: MeasureOptions, budget_s: fl
             budget_s=budget_s,
             rounds=result.rounds,
             seen=found.seen,
-            disturbance=most_disturbing(out for one in pairs for out in (*one.base, *one.head)),
+            disturbance=most_disturbing(output for case in pairs for output in case.outputs),
             failures=tuple(failures),
             notes=tuple(notes),
             untrusted=tuple(untrusted_reasons(result, found.seen)),

@@ -64,11 +64,9 @@ class CommentRequest:
     """The options of ``comment``.
 
     ``files`` are the reports, one per environment, or ``unreadable`` is the reason why there are
-    none. ``pull`` and
-    ``head_sha`` take precedence over the ``event``. ``author`` is the account that the token posts
-    as. ``body_file`` gets the comment's text before anything is posted. ``most_wait_s`` bounds all
-    waits for GitHub. ``any_base`` accepts a comparison with any
-    commit as base.
+    none. ``pull`` and ``head_sha`` take precedence over the ``event``. ``author`` is the account
+    that the token posts as. ``body_file`` gets the comment's text before anything is posted.
+    ``most_wait_s`` bounds all waits for GitHub. ``any_base`` accepts a comparison with any commit.
 
     ``page_file`` gets the page of the judged report, and ``details`` is the address where that page
     will be, which the comment links. The configuration of the checkout ``root`` judges.
@@ -296,7 +294,6 @@ class _Poster:
         page_file = self.request.page_file
         if page_file is None:
             return
-
         for number, report in enumerate(reports, 1):
             name = page_file.stem if number == 1 else f"{page_file.stem}-{number}"
             _write(page_file.with_name(name + page_file.suffix), render_page(report))

@@ -195,7 +195,7 @@ class GitHubClient(Rest):
         by_number: dict[int, Issue] = {}
         for parameters in queries:
             answers = self._pages("/issues", tuple[Issue, ...], tuple, state="all", **parameters)
-            by_number |= {one.number: one for one in answers if one.pull_request is None}
+            by_number |= {issue.number: issue for issue in answers if issue.pull_request is None}
         return tuple(by_number[number] for number in sorted(by_number))
 
     def create_issue(self, content: IssueContent) -> Issue:

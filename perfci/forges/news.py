@@ -71,9 +71,9 @@ def send_news(addresses: Sequence[str], trend: Trend, report_url: str = "") -> t
     names: list[str] = []
     refused: list[str] = []
     for service in services(addresses):
-        one = apprise.Apprise()
-        one.add(service)
-        sent = one.notify(body=body, title=title, body_format=apprise.NotifyFormat.TEXT)
+        sender = apprise.Apprise()
+        sender.add(service)
+        sent = sender.notify(body=body, title=title, body_format=apprise.NotifyFormat.TEXT)
         (names if sent else refused).append(str(service.service_name))
     if refused:
         others = f"; {listed(names)} did" if names else ""
