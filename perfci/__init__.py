@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from perfci.api.serving.generation import generate
     from perfci.api.serving.server import server
     from perfci.baselines.store import Baselines
-    from perfci.commands.library import check, compare, load, triage
+    from perfci.commands.library import check, compare, load
     from perfci.errors import PerfciError
     from perfci.history.arrays import History
     from perfci.model.report import Report
@@ -46,7 +46,6 @@ __all__ = [
     "timer",
     "torchrun",
     "training_step",
-    "triage",
 ]
 
 _LIBRARY = "perfci.commands.library"
@@ -59,7 +58,7 @@ _MODULES = {
     "step": "perfci.api.distributed.script_rank",
     "generate": "perfci.api.serving.generation",
     "server": "perfci.api.serving.server",
-    **dict.fromkeys(("check", "compare", "load", "triage"), _LIBRARY),
+    **dict.fromkeys(("check", "compare", "load"), _LIBRARY),
     "Baselines": "perfci.baselines.store",
     "History": "perfci.history.arrays",
     "PerfciError": "perfci.errors",

@@ -34,7 +34,6 @@ CALLING: Mapping[str, tuple[str, ...]] = {
     "nvidia-ml-py": ("machine/test_gpu_watch.py",),
     "pandas": ("commands/test_library.py",),
     "platformdirs": ("history/test_projects.py",),
-    "prometheus-client": ("report/test_openmetrics.py",),
     "psutil": ("machine/test_doctor.py", "machine/test_quiet.py"),
     "psycopg": ("history/test_store.py",),
     "requests": ("forges/github/test_posting.py", "forges/github/test_odd_servers.py"),

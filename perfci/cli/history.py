@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -90,35 +90,16 @@ def export(file: Path | None, history: str | None, config_path: Path | None) -> 
 )
 @click.argument("change", metavar="ID")
 @click.option("--note", default="", help="Why it is accepted (default: as before).")
+@click.option("--undo", is_flag=True, help="Open it again.")
 @history_option
 @config_option
-def acknowledge(change: str, note: str, history: str | None, config_path: Path | None) -> None:
+def acknowledge(
+    change: str, note: str, undo: bool, history: str | None, config_path: Path | None
+) -> None:
     """Accept the event or change ID (or the beginning of it) that `perfci trend` names."""
     with _opened(history, config_path) as opened:
-        say(f"acknowledged {opened.acknowledge(change, note)}")
-
-
-@history_command.command("triage", epilog="Example: perfci history triage 1a2b3c --state wont_fix")
-@click.argument("change", metavar="ID")
-@click.option(
-    "--state",
-    type=click.Choice(["open", "acknowledged", "fixed", "wont_fix", "wrong"]),
-    help="Settle it, or open it again. A wrong one is no real change.",
-)
-@click.option("--reason", default="", help="Why (default: as before).")
-@history_option
-@config_option
-def triage(
-    change: str,
-    state: str | None,
-    reason: str,
-    history: str | None,
-    config_path: Path | None,
-) -> None:
-    """Settle the event or change ID (or the beginning of it) of `perfci trend`."""
-    with _opened(history, config_path) as opened:
-        done = opened.triage(change, cast("Any", state), reason)
-    say(clean_line(f"{done}: {state or 'reason changed'}", 200))
+        done = opened.acknowledge(change, note, undo=undo)
+    say(f"{'opened' if undo else 'acknowledged'} {done}")
 
 
 def _opened(

@@ -43,11 +43,6 @@ _UNMEASURED = (
 )
 notification_options = stack(
     click.option(
-        "--openmetrics",
-        type=FILE,
-        help="Write the latest values and statuses for Prometheus.",
-    ),
-    click.option(
         "--notify",
         envvar="PERFCI_NOTIFY",
         multiple=True,
@@ -147,7 +142,7 @@ def trend_command(
     repository = repository_at(Path.cwd())
     root = repository.root if repository else Path.cwd()
     config = load_config(root, config_path)
-    _check_outputs(outputs, html, notifications, history_files(history, config, root))
+    _check_outputs(outputs, html, history_files(history, config, root))
     notifications.check(remember=not no_remember)
     request = TrendRequest(
         address=history_address(history, config, root),
@@ -160,8 +155,7 @@ def trend_command(
         notifications=notifications,
     )
 
-    asked_for = {**outputs, "openmetrics": notifications.openmetrics}
-    printed = [name for name, path in asked_for.items() if path == STANDARD_OUTPUT]
+    printed = [name for name, path in outputs.items() if path == STANDARD_OUTPUT]
 
     def show_trend(trend: Trend) -> None:
         for line in trend_lines(trend):
@@ -180,11 +174,10 @@ def trend_command(
 def _check_outputs(
     outputs: Mapping[str, Path],
     html: Path | None,
-    notifications: Notifications,
     history: Sequence[Path],
 ) -> None:
     """Fail before the history is read where an output can't be written, or two are one file."""
-    written = {**{f"--{name}": path for name, path in outputs.items()}, **notifications.files()}
+    written = {f"--{name}": path for name, path in outputs.items()}
     require_distinct(written, history, {"--html": html} if html is not None else {})
     if html is not None:
         check_replaceable(html)

@@ -1,4 +1,4 @@
-"""perfci as a library: ``perfci.compare``, ``check``, ``load`` and ``triage``. Stable.
+"""perfci as a library: ``perfci.compare``, ``check`` and ``load``. Stable.
 
 Nothing is printed. Every error is a ``PerfciError``.
 """
@@ -9,13 +9,12 @@ import os
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 from perfci.errors import OutsideError, UsageError
 from perfci.files import expanded, read_regular
 from perfci.model.measuring import INJECTABLE, MOST_INJECTED
 from perfci.outputs import silent
-from perfci.trend import TriageState
 from perfci.units import format_duration, parse_duration
 
 if TYPE_CHECKING:
@@ -117,33 +116,6 @@ def check(
     measured = check_revision(project, head, options, confirm=confirm)
     measured.record()
     return measured.report
-
-
-def triage(
-    change: str,
-    *,
-    state: TriageState | None = None,
-    reason: str = "",
-    repository: PathName = ".",
-    history: str | None = None,
-    config: PathName | None = None,
-) -> str:
-    """Settle a change or an event of ``perfci trend``, and return its id.
-
-    ``change`` is its id, or the beginning of it. ``state`` is ``open``, ``acknowledged``,
-    ``fixed``, ``wont_fix`` or ``wrong``. None changes nothing.
-    """
-    from perfci.commands.history import history_address
-    from perfci.commands.project import configuration
-    from perfci.history.store import open_history
-
-    if state is not None and state not in get_args(TriageState):
-        states = ", ".join(get_args(TriageState))
-        raise UsageError("bad-argument", f"state is {state!r}", f"Give {states} or None.")
-    root = Path(repository).absolute()
-    address = history_address(history, configuration(root, _path(config)), root)
-    with open_history(address, create=False) as opened:
-        return opened.triage(change, state, reason)
 
 
 def load(path: PathName) -> Report | Baselines | History:

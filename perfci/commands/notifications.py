@@ -1,17 +1,15 @@
-"""The recipients of a trend's news: a file for Prometheus, issues, messages."""
+"""The recipients of a trend's news: issues and messages."""
 
 from __future__ import annotations
 
 import re
 from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfci.errors import UsageError
-from perfci.files import require_writable, write_file
 from perfci.forges import actions
-from perfci.outputs import STANDARD_OUTPUT, Say, writing
+from perfci.outputs import Say
 from perfci.trend import Trend
 from perfci.units import listed
 
@@ -26,21 +24,15 @@ _ADDRESS = re.compile(r"https?://[A-Za-z0-9][^\s()<>|`\"\\]{0,1000}")
 class Notifications:
     """The recipients of a trend's news. ``notify`` are apprise's addresses, which are secrets.
 
-    ``most_wait_s`` bounds all waits for GitHub. ``report_url`` is linked. If ``openmetrics`` is
-    ``-``, the caller prints it.
+    ``most_wait_s`` bounds all waits for GitHub. ``report_url`` is linked.
     """
 
-    openmetrics: Path | None = None
     notify: tuple[str, ...] = ()
     github_issue: bool = False
     repository: str | None = None
     issue_author: str = "github-actions[bot]"
     report_url: str = ""
     most_wait_s: float = 120.0
-
-    def files(self) -> dict[str, Path]:
-        """Return the files that are written, by their options."""
-        return {"--openmetrics": self.openmetrics} if self.openmetrics is not None else {}
 
     def check(self, *, remember: bool = True) -> None:
         """Raise an error early if a recipient could not be reached afterwards.
@@ -66,9 +58,6 @@ class Notifications:
             services(self.notify)
         if self.github_issue:
             self._client().close()
-        if self.openmetrics is not None and self.openmetrics != STANDARD_OUTPUT:
-            with writing(self.openmetrics):
-                require_writable(self.openmetrics)
 
     def send(self, trend: Trend, say: Say) -> None:
         """Send the news. OutsideError if a recipient can't be reached.
@@ -76,11 +65,6 @@ class Notifications:
         Messages come last, because they can't be taken back. After a failure, the issues that were
         written are found again.
         """
-        if self.openmetrics is not None and self.openmetrics != STANDARD_OUTPUT:
-            from perfci.report.trend import render_openmetrics
-
-            with writing(self.openmetrics):
-                write_file(self.openmetrics, render_openmetrics(trend))
         if self.github_issue:
             self._write_issues(trend, say)
         if self.notify:

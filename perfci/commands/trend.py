@@ -109,16 +109,14 @@ def _write(trend: Trend, request: TrendRequest) -> None:
 
 
 def trend_text(form: str, trend: Trend) -> Clean:
-    """Return the trend as ``json``, ``markdown`` or ``openmetrics``."""
+    """Return the trend as ``json`` or ``markdown``."""
     from perfci.report.clean import clean_lines
     from perfci.report.site.pages import render_trend_markdown
-    from perfci.report.trend import render_openmetrics, trend_json
+    from perfci.report.trend import trend_json
 
     if form == "json":
         return trend_json(trend)
-    return clean_lines(
-        (render_openmetrics if form == "openmetrics" else render_trend_markdown)(trend)
-    )
+    return clean_lines(render_trend_markdown(trend))
 
 
 def trend_of(
@@ -284,12 +282,10 @@ def _renamed(
 
 
 def known_changes(trend: Trend, now: str) -> tuple[KnownChange, ...]:
-    """Return the positions and states of a report's changes, for the history to remember.
+    """Return a report's changes, seen and withdrawn, for the history to remember.
 
     Acknowledgements are left out: the history has them, and may have taken them back meanwhile.
     """
-    from perfci.report.site.words import withdrawal_reason
-
     events = {
         change.id: event.id for event in trend.events for change in (*event.changes, *event.back)
     }
@@ -302,13 +298,9 @@ def known_changes(trend: Trend, now: str) -> tuple[KnownChange, ...]:
             worse=change.worse,
             first_seen_at=change.first_seen_at or now,
             event=events.get(change.id, ""),
-            state="fixed" if change.status == "fixed" else "open",
         )
         for change in trend.changes
-    ) + tuple(
-        replace(withdrawal.change, state="withdrawn", reason=withdrawal_reason(withdrawal))
-        for withdrawal in trend.withdrawn
-    )
+    ) + tuple(replace(withdrawal.change, withdrawn=True) for withdrawal in trend.withdrawn)
 
 
 @contextmanager

@@ -32,10 +32,9 @@ from perfci.report.site.words import (
     ratio_text,
     short,
     size_text,
-    state_text,
 )
 from perfci.trend import Change, Trend, TrendEvent
-from perfci.units import counted, listed
+from perfci.units import counted
 
 MOST = 10
 """New issues per report. No one reads more."""
@@ -265,11 +264,9 @@ def _ending(changes: Sequence[Change], id_: str) -> Sequence[str]:
     note = next((change.note for change in changes if change.note), "")
     noted = f": {escape(note, 500)}" if note else "."
     if close == "completed":
-        by_people = any(change.resolution == "fixed" for change in changes)
-        return (f"**Fixed**{noted}" if by_people else "**Fixed**: the old level is back.",)
+        return ("**Fixed**: the old level is back.",)
     if close == "not_planned":
-        states = sorted({state_text(change.state) for change in changes})
-        return (f"**{listed(states).capitalize()}**{noted}",)
+        return (f"**Acknowledged**{noted}",)
     command = f"perfci history acknowledge {id_} --note '…'"
     return (f"Meant? Then say so: {code(command)}",)
 

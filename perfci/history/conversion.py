@@ -48,7 +48,7 @@ def recorded_run(
             run.created_at,
             runner,
             [
-                [case.workers[0].side, point.case, point.metric, point.value, list(point.values)]
+                [case.workers[0].side, point.case, point.metric, point.value]
                 for case, point in sided
             ],
             sorted(failed.items()),
@@ -125,7 +125,7 @@ def _points(case: CaseRun) -> Iterable[Point]:
         )
         if values:
             center = _center(metric, values)
-            yield Point(case.case.id, metric.name, metric.unit, center, values, metric.direction)
+            yield Point(case.case.id, metric.name, metric.unit, center, metric.direction)
 
 
 def _center(metric: Metric, values: Sequence[float]) -> float:

@@ -94,22 +94,19 @@ class RunBuilder:
         metric: str,
         unit: str,
         value: float | None,
-        values: Sequence[float] = (),
         direction: Direction = "lower",
     ) -> None:
         """Add a value. A value that is missing, not finite or impossible is recorded as skipped."""
         if not case:
             self.skip("a benchmark", "it has no name")
-        elif value is None or not finite(value) or not all(map(finite, values)):
+        elif value is None or not finite(value):
             self.skip(f"{case} {metric}", "its value is no finite number")
         elif value < 0 and unit in _NEVER_BELOW_ZERO:
             self.skip(f"{case} {metric}", f"its value is below zero: {value} {unit}")
         elif (case, metric) in self._points:
             self.skip(f"{case} {metric}", "another of the same name stands before it")
         else:
-            self._points[case, metric] = Point(
-                case, metric, unit, float(value), tuple(map(float, values)), direction
-            )
+            self._points[case, metric] = Point(case, metric, unit, float(value), direction)
 
     def entries(
         self, entries: Iterable[Any], convert: Callable[[Any], T], noun: str = "benchmark"
@@ -149,9 +146,7 @@ class RunBuilder:
         points = tuple(sorted(self._points.values(), key=lambda point: (point.case, point.metric)))
         cases = {point.case for point in points}
         failed = {case: why for case, why in sorted(self._failed.items()) if case not in cases}
-        values = [
-            [point.case, point.metric, point.unit, point.value, point.values] for point in points
-        ]
+        values = [[point.case, point.metric, point.unit, point.value] for point in points]
         content = json.dumps([sha, environment.key, measured_at, runner, failed, values])
         digest = hashlib.sha256(content.encode()).hexdigest()
         return RecordedRun(

@@ -49,7 +49,7 @@ class _Run(msgspec.Struct, tag="run", tag_field="type", forbid_unknown_fields=Tr
     facts: dict[str, str]
     source_hashes: dict[str, str]
     failed: dict[str, str]
-    points: list[tuple[str, str, str, Direction, float, tuple[float, ...]]]
+    points: list[tuple[str, str, str, Direction, float]]
 
 
 class _Outcome(msgspec.Struct, tag="outcome", tag_field="type", forbid_unknown_fields=True):
@@ -119,10 +119,7 @@ def _line(record: Record) -> _Run | _Outcome | _Change:
         facts=dict(sorted(record.environment.facts.items())),
         source_hashes=dict(sorted(record.source_hashes.items())),
         failed=dict(sorted(record.failed.items())),
-        points=[
-            (each.case, each.metric, each.unit, each.direction, each.value, each.values)
-            for each in points
-        ],
+        points=[(each.case, each.metric, each.unit, each.direction, each.value) for each in points],
     )
 
 
@@ -135,8 +132,8 @@ def _record(line: _Run | _Outcome | _Change) -> Record:
         **header_fields(line),
         environment=Environment(line.environment, line.facts),
         points=tuple(
-            Point(case, metric, unit, value, values, direction)
-            for case, metric, unit, direction, value, values in line.points
+            Point(case, metric, unit, value, direction)
+            for case, metric, unit, direction, value in line.points
         ),
         source_hashes=line.source_hashes,
         failed=line.failed,

@@ -13,13 +13,7 @@ from sqlalchemy import Connection, Row, Select, select
 from perfci.errors import UnrecordableRun
 from perfci.history import schema
 from perfci.history.database import insert_into, insert_rows
-from perfci.history.schema import (
-    NotPacked,
-    pack,
-    pack_points,
-    unpacked,
-    unpacked_points,
-)
+from perfci.history.schema import NotPacked, pack_points, unpacked_points
 from perfci.model.case import Direction
 from perfci.model.run import HEADER, Environment, Point, RecordedRun, RunHeader, header_fields
 from perfci.units import NoTime, from_text
@@ -61,7 +55,7 @@ def require_recordable(run: RecordedRun) -> None:
     if len({(name.case, name.metric) for name in names}) < len(names):
         raise _unrecordable(run, "a metric of a case is there twice")
     for point in run.points:
-        if not (math.isfinite(point.value) and all(map(math.isfinite, point.values))):
+        if not math.isfinite(point.value):
             raise _unrecordable(run, f"{point.case} {point.metric} is not a finite number")
     for text in {*_texts(run), *(text for name in set(names) for text in name)}:
         if "\0" in text or (not text.isascii() and _is_broken(text)):
@@ -99,8 +93,6 @@ def _record(connection: Connection, run: RecordedRun, known: _Known) -> bool:
     if placed:
         content = pack_points([at for at, _ in placed], [point.value for _, point in placed])
         insert_rows(connection, schema.run_points, [(number, content)])
-    packed = [(number, at, pack(point.values)) for at, point in placed if point.values]
-    insert_rows(connection, schema.worker_values, packed)
     return True
 
 
@@ -190,9 +182,6 @@ def read_runs(connection: Connection) -> Iterator[RecordedRun]:
 
 def _whole(connection: Connection, row: Row[Any], known: dict[int, _SeriesName]) -> RecordedRun:
     """Return a whole run. ``known`` has series' names by number, and gets those that it lacks."""
-    values_of = schema.worker_values.c
-    query = select(values_of.series, values_of.packed).filter_by(run=row.number)
-    workers = {worker.series: worker.packed for worker in connection.execute(query)}
     series, values = points_of(connection, row.number)
     if not known.keys() >= set(series):
         known.update((number, _SeriesName(*name)) for number, *name in connection.execute(_SERIES))
@@ -204,7 +193,6 @@ def _whole(connection: Connection, row: Row[Any], known: dict[int, _SeriesName])
         points=tuple(
             Point(
                 *(known[at].case, known[at].metric, known[at].unit, value),
-                unpacked(workers[at]) if at in workers else (),
                 cast("Direction", known[at].direction),
             )
             for at, value in zip(series, values, strict=True)

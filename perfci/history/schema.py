@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from sqlalchemy import (
     Boolean,
@@ -23,7 +23,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-SCHEMA = 1
+SCHEMA = 2
 """Number of this schema. It changes with the tables: a history of another number is refused."""
 CREATION_LOCK = 7_305_410_326
 """Number of the advisory lock that a PostgreSQL server gives to one creator of tables at a time."""
@@ -95,15 +95,6 @@ run_points = Table(
     Column("run", Integer, primary_key=True, autoincrement=False),
     Column("packed", LargeBinary, nullable=False),
 )
-# Workers' values have their own table, so that reading all points doesn't read past them.
-worker_values = Table(
-    "perfci_worker_values",
-    metadata,
-    Column("run", Integer, primary_key=True, autoincrement=False),
-    Column("series", Integer, primary_key=True, autoincrement=False),
-    Column("packed", LargeBinary, nullable=False),
-    sqlite_with_rowid=False,
-)
 outcomes = Table(
     "perfci_outcomes",
     metadata,
@@ -134,24 +125,12 @@ known_changes = Table(
     Column("acknowledged", Boolean, nullable=False),
     Column("note", Text, nullable=False),
     Column("event", Text, nullable=False, index=True),
-    Column("state", Text, nullable=False),
-    Column("reason", Text, nullable=False),
-    Column("resolution", Text, nullable=False),
+    Column("withdrawn", Boolean, nullable=False),
 )
 
 
 class NotPacked(ValueError):
     """Packed bytes in the database that perfci can't have written."""
-
-
-def pack(values: Iterable[float]) -> bytes:
-    """Return numbers as little-endian float64."""
-    return _bytes(array("d", values))
-
-
-def unpacked(packed: bytes) -> tuple[float, ...]:
-    """Return the numbers that ``pack`` packed."""
-    return tuple(_array("d", packed))
 
 
 def pack_points(series: Sequence[int], values: Sequence[float]) -> bytes:

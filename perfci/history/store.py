@@ -26,19 +26,19 @@ from perfci.history.runs import (
 )
 from perfci.history.schema import unpacked_points
 from perfci.model.run import GateOutcome, RecordedRun, RunHeader
-from perfci.trend import KnownChange, LoadedHistory, SeriesKey, TriageState
+from perfci.trend import KnownChange, LoadedHistory, SeriesKey
 
 _RUNS_IN_TRANSACTION = 20
 """Several runs at a time, because waiting for the disk takes longer than writing one run."""
 _SHORTEST_ID = 4
 """Least number of characters by which a user may name a change's id."""
 _CHANGE_FIELDS = (
-    "sha_before", "sha_after", "worse", "first_seen_at", "acknowledged", "note", "event", "state",
-    "reason", "resolution",
+    "sha_before", "sha_after", "worse", "first_seen_at", "acknowledged", "note", "event",
+    "withdrawn",
 )  # fmt: skip
 """Columns that have the names of ``KnownChange``'s fields."""
 _RENEWED = (
-    "environment", "case", "metric", "sha_before", "sha_after", "worse", "event", "state", "reason",
+    "environment", "case", "metric", "sha_before", "sha_after", "worse", "event", "withdrawn",
 )  # fmt: skip
 """Columns that ``remember`` overwrites in a change that is known already."""
 
@@ -228,8 +228,8 @@ class OpenHistory:
     def remember(self, changes: Sequence[KnownChange]) -> None:
         """Add or renew changes.
 
-        A change that is known already keeps its ``first_seen_at`` and its triage, because an
-        imported change may be older.
+        A change that is known already keeps its ``first_seen_at`` and its acknowledgement, because
+        an imported change may be older.
         """
         self._database.writing(partial(_write_changes, changes=changes))
 
@@ -243,32 +243,16 @@ class OpenHistory:
 
         self._database.writing(write_and_undo)
 
-    def acknowledge(self, change: str, note: str = "") -> str:
-        """Acknowledge a change by ``triage``."""
-        return self.triage(change, "acknowledged", note)
-
-    def triage(
-        self,
-        change: str,
-        state: TriageState | None = None,
-        reason: str = "",
-    ) -> str:
-        """Set the state of a change, and return its id.
+    def acknowledge(self, change: str, note: str = "", *, undo: bool = False) -> str:
+        """Acknowledge a change, or open it again (``undo``), and return its id.
 
         ``change`` is the id, or a beginning that no other id has. The id of an event stands for all
-        of its changes. Without ``reason`` an earlier reason stays, unless ``state`` is ``open``.
+        of its changes. Without ``note`` an earlier note stays, unless it is undone.
         """
         table = schema.known_changes
-        new: dict[str, object] = {"note": reason} if reason or state == "open" else {}
-        if state is not None:
-            settled = "" if state in {"open", "acknowledged"} else state
-            new |= {"acknowledged": state != "open", "resolution": settled}
-        if not new:
-            raise UsageError(
-                "nothing-to-triage",
-                f"there is nothing to write about `{change}`",
-                "Give a state or a reason: --state wont_fix --reason '…'.",
-            )
+        new: dict[str, object] = {"acknowledged": not undo}
+        if note or undo:
+            new["note"] = note
 
         def write(connection: Connection) -> str:
             rows = connection.execute(
@@ -349,7 +333,6 @@ def _write_changes(connection: Connection, changes: Sequence[KnownChange]) -> No
     new = statement.excluded
     renewed = {name: new[name] for name in _RENEWED} | {
         "acknowledged": or_(table.c.acknowledged, new.acknowledged),
-        "resolution": case((table.c.acknowledged, table.c.resolution), else_=new.resolution),
         "note": case((table.c.note != "", table.c.note), else_=new.note),
     }
     connection.execute(

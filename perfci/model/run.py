@@ -50,17 +50,12 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One case's metric in one recorded run.
-
-    ``value`` is the centre over workers, in ``unit``. ``values`` has one number for each worker.
-    It is empty if the run comes from an imported file without such numbers.
-    """
+    """One case's metric in one recorded run. ``value`` is the centre over workers, in ``unit``."""
 
     case: str
     metric: str
     unit: str
     value: float
-    values: tuple[float, ...] = ()
     direction: Direction = "lower"
 
 

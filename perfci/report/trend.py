@@ -1,21 +1,11 @@
-"""An analysed history for programs: as JSON, ``perfci.trend/1``, and as OpenMetrics.
-
-``docs/reference/fields.toml`` says what each field means. The OpenMetrics text has a trend's latest
-values and statuses, for Prometheus. It uses gauges only, without time stamps. So the text is also
-valid in the older Prometheus format, without ``info`` and ``stateset``: node_exporter's textfile
-collector takes no other. Rules: https://github.com/prometheus/OpenMetrics, version 1.0.
-"""
+"""An analysed history for programs, as JSON. ``docs/reference/fields.toml`` explains the fields."""
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from datetime import datetime
-from itertools import product
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perfci.report.clean import Clean
 from perfci.report.exporters.json import json_text
@@ -24,9 +14,7 @@ from perfci.report.site.forge_pages import pull_request
 from perfci.report.site.words import bisect_command, sort_events
 from perfci.trend import (
     Change,
-    ChangeStatus,
     Drift,
-    EventKind,
     Series,
     SeriesKey,
     Timeline,
@@ -36,30 +24,7 @@ from perfci.trend import (
     dates_of,
 )
 
-if TYPE_CHECKING:
-    from prometheus_client.core import Metric
-
 TREND_SCHEMA = "perfci.trend/1"
-_UNITS = {
-    "s": "seconds",
-    "items/s": "items_per_second",
-    "bytes/s": "bytes_per_second",
-    "bytes/call": "bytes_per_call",
-    "J/call": "joules_per_call",
-    "count": "",
-    "flop": "",
-}
-"""Endings of names, by unit. Counts have no ending: their names say what is counted, and
-``_count`` is reserved."""
-_RESERVED = ("_total", "_created", "_bucket", "_sum", "_count", "_gsum", "_gcount", "_info")
-"""Endings that OpenMetrics reserves for other types than gauges."""
-_NOT_IN_A_NAME = re.compile(r"[^a-z0-9]+")
-_STATUSES: tuple[ChangeStatus, ...] = ("new", "known", "acknowledged", "fixed")
-_KINDS: tuple[EventKind, ...] = ("code", "environment", "excursion")
-_WAYS = ("worse", "better")
-
-Sample = tuple[Mapping[str, str], float | None]
-"""A sample's labels and its value. A sample without a value is left out."""
 
 
 def trend_json(trend: Trend) -> Clean:
@@ -123,7 +88,7 @@ def _plain_change(change: Change, trend: Trend, by_key: dict[SeriesKey, Series])
         "sha_after_hi": change.commits_within[1],
         "subject": _subject(change, trend, by_key),
         **_fields(change, "at", "ratio", "ratio_lo", "ratio_hi", "difference", "p", "q"),
-        **_fields(change, "first_seen_at", "note", "benchmark_changed", "state"),
+        **_fields(change, "first_seen_at", "note", "benchmark_changed"),
     }
 
 
@@ -207,246 +172,3 @@ def _plain_key(key: SeriesKey, series: Series | None) -> dict[str, Any]:
         "environment": key.environment,
         "unit": series.unit if series else None,
     }
-
-
-def render_openmetrics(trend: Trend) -> str:
-    """Return ``trend`` as OpenMetrics text. A family without samples is left out."""
-    fixed = (*_about(trend), *_changes(trend), *_events(trend), *_health(trend))
-    from prometheus_client.core import CollectorRegistry
-    from prometheus_client.openmetrics.exposition import generate_latest
-
-    registry = CollectorRegistry()
-    registry.register(
-        _Families((*fixed, *_values(trend.series, {family.name for family in fixed})))
-    )
-    text: bytes = generate_latest(registry)  # type: ignore[no-untyped-call]
-    return text.decode()
-
-
-class _Families:
-    """A collector of finished metric families, which is what a registry takes."""
-
-    def __init__(self, families: Iterable[Metric]) -> None:
-        self._families = families
-
-    def collect(self) -> Iterable[Metric]:
-        return (family for family in self._families if family.samples)
-
-
-def _gauge(name: str, help_: str, samples: Iterable[Sample], unit: str = "") -> Metric:
-    from prometheus_client.core import Metric
-
-    family = Metric(name, help_, "gauge", unit)
-    for labels, value in samples:
-        if value is not None:
-            shown = {label: _visible(text) for label, text in labels.items()}
-            family.add_sample(name, shown, value)
-    return family
-
-
-def _about(trend: Trend) -> Iterator[Metric]:
-    latest = [
-        (
-            {"environment": name},
-            max(filter(None, (_seconds(run.measured_at) for run in line.runs)), default=None),
-        )
-        for name, line in sorted(trend.timelines.items())
-    ]
-    version = [({"version": trend.perfci_version}, 1)]
-    yield _gauge("perfci_build_info", "The version of perfci that wrote this; always 1.", version)
-    yield _gauge(
-        "perfci_trend_created_timestamp_seconds",
-        "When the history was analysed.",
-        [({}, _seconds(trend.created_at))],
-        "seconds",
-    )
-    yield _gauge(
-        "perfci_latest_run_timestamp_seconds",
-        "When an environment was last measured.",
-        latest,
-        "seconds",
-    )
-
-
-def _changes(trend: Trend) -> Iterator[Metric]:
-    newest: dict[SeriesKey, Change] = {}
-    for change in trend.changes:
-        if change.series not in newest or change.after > newest[change.series].after:
-            newest[change.series] = change
-    counted = Counter(
-        (change.series.environment, change.status, _way(change)) for change in trend.changes
-    )
-    yield _gauge(
-        "perfci_changes",
-        "How many change points there are.",
-        (
-            ({"environment": name, "status": status, "way": way}, counted[name, status, way])
-            for name, status, way in product(sorted(trend.timelines), _STATUSES, _WAYS)
-        ),
-    )
-    yield _gauge(
-        "perfci_series_status",
-        "The status of a series' newest change point, none without one; always 1.",
-        (
-            (_named(series.key) | _status(newest.get(series.key)), 1)
-            for series in _ordered(trend.series)
-        ),
-    )
-    in_order = sorted(trend.changes, key=lambda change: (change.series, change.after, change.id))
-    yield _gauge(
-        "perfci_change_ratio",
-        "New level / old level at a change.",
-        (
-            (
-                _named(change.series)
-                | _status(change)
-                | {"kind": change.kind, "change": change.id},
-                change.ratio,
-            )
-            for change in in_order
-        ),
-        "ratio",
-    )
-    yield _gauge(
-        "perfci_drift_ratio",
-        "The last days / the last accepted level, where a series drifted.",
-        (
-            (_named(drift.series), drift.ratio)
-            for drift in sorted(trend.drifts, key=lambda drift: drift.series)
-        ),
-        "ratio",
-    )
-
-
-def _events(trend: Trend) -> Iterator[Metric]:
-    counts = Counter(
-        (event.environment, event.kind, event.status, _way(event)) for event in trend.events
-    )
-    names = ("environment", "kind", "status", "way")
-    yield _gauge(
-        "perfci_events",
-        "How many events there are.",
-        (
-            (dict(zip(names, key, strict=True)), counts[key])
-            for key in product(sorted(trend.timelines), _KINDS, _STATUSES, _WAYS)
-        ),
-    )
-    labels = {
-        event.id: {"environment": event.environment, "event": event.id, "kind": event.kind}
-        | {"status": event.status, "way": _way(event)}
-        for event in trend.events
-    }
-    yield _gauge(
-        "perfci_event_series",
-        "How many series an event moved.",
-        ((labels[event.id], float(event.series)) for event in trend.events),
-    )
-    yield _gauge(
-        "perfci_event_cost_ratio",
-        "The median of new level / old level over an event's series, above 1 for worse.",
-        ((labels[event.id], median(event.costs)) for event in trend.events if event.costs),
-        "ratio",
-    )
-
-
-def _health(trend: Trend) -> Iterator[Metric]:
-    health = trend.health
-    yield _gauge("perfci_gate_reports", "The gate's recorded reports.", [({}, health.reports)])
-    yield _gauge(
-        "perfci_gate_same_reports",
-        "Those of a commit against itself.",
-        [({}, health.same_reports)],
-    )
-    yield _gauge(
-        "perfci_gate_false_alarm_ratio",
-        "Failed reports of a commit against itself / all of these.",
-        [({}, health.false_alarm_rate)],
-        "ratio",
-    )
-    yield _gauge(
-        "perfci_gate_inconclusive_ratio",
-        "Inconclusive / all gating comparisons.",
-        [({}, health.inconclusive_share)],
-        "ratio",
-    )
-    yield _gauge(
-        "perfci_missing_nights",
-        "Dates that an environment has no run of.",
-        (
-            ({"environment": name}, len(dates))
-            for name, dates in sorted(health.missing_nights.items())
-        ),
-    )
-
-
-def _values(series: Iterable[Series], taken: set[str]) -> Iterable[Metric]:
-    """Yield a family for each metric and unit. ``taken`` are the names already in use."""
-    groups: dict[tuple[str, str], list[Sample]] = {}
-    for line in _ordered(series):
-        if len(line.values):
-            sample = (_named(line.key, metric=False), float(line.values[-1]))
-            groups.setdefault((line.key.metric, line.unit), []).append(sample)
-    for (metric, unit), samples in sorted(groups.items()):
-        name, shown_unit = _family_name(metric, unit, taken)
-        taken.add(name)
-        text = f"Latest {_plain(metric)} of a case, as measured on the branch's newest commit."
-        yield _gauge(name, text, tuple(samples), shown_unit)
-
-
-def _family_name(metric: str, unit: str, taken: set[str]) -> tuple[str, str]:
-    """Return a metric family's name and unit. If it has a unit, its name has to end in that.
-
-    A reserved or taken name gets the ending ``_value``, and so no unit.
-    """
-    suffix = _UNITS.get(unit, _plain(unit.replace("/", " per "))) if unit else ""
-    name = f"perfci_{_plain(metric)}"
-    if suffix and not name.endswith(f"_{suffix}"):
-        name = f"{name}_{suffix}"
-    if not name.endswith(_RESERVED) and name not in taken:
-        return name, suffix
-    number = 1
-    while (other := f"{name}_value{number if number > 1 else ''}") in taken:
-        number += 1
-    return other, ""
-
-
-def _named(key: SeriesKey, *, metric: bool = True) -> dict[str, str]:
-    named = {"environment": key.environment, "case": key.case}
-    return named | {"metric": key.metric} if metric else named
-
-
-def _status(change: Change | None) -> dict[str, str]:
-    if change is None:
-        return {"status": "none", "way": "none"}
-    return {"status": change.status, "way": _way(change)}
-
-
-def _way(moved: Change | TrendEvent) -> str:
-    return "worse" if moved.worse else "better"
-
-
-def _ordered(series: Iterable[Series]) -> list[Series]:
-    return sorted(series, key=lambda line: line.key)
-
-
-def _visible(text: str) -> str:
-    """Return ``text`` with invisible characters spelled out: different names then look different.
-
-    The library escapes line breaks, quotes and backslashes.
-    """
-    return "".join(
-        character if character.isprintable() or character == "\n" else f"\\u{ord(character):04x}"
-        for character in text
-    )
-
-
-def _plain(text: str) -> str:
-    return _NOT_IN_A_NAME.sub("_", text.lower()).strip("_")[:80] or "value"
-
-
-def _seconds(text: str) -> float | None:
-    """Return an ISO 8601 time in s since 1970, or None if ``text`` is no such time."""
-    try:
-        return datetime.fromisoformat(text).timestamp() or None
-    except ValueError:
-        return None

@@ -24,11 +24,6 @@ Evidence = Literal["same_commit", "runner", "unmoved_elsewhere"]
 """Why the environment is an event's cause: the commit stayed, the runner changed, or the same
 series didn't move elsewhere."""
 ChangeStatus = Literal["new", "known", "acknowledged", "fixed"]
-ChangeState = Literal["open", "fixed", "withdrawn"]
-Resolution = Literal["", "fixed", "wont_fix", "wrong"]
-"""How people settled a change. Empty: not at all, or they acknowledged it."""
-TriageState = Literal["open", "acknowledged", "fixed", "wont_fix", "wrong"]
-"""Whether a change is still to be dealt with, and if not, why. ``wrong``: it is no real change."""
 
 
 class SeriesKey(NamedTuple):
@@ -156,14 +151,6 @@ class Change:
     first_seen_at: str = ""
     note: str = ""
     benchmark_changed: bool = False
-    resolution: Resolution = ""
-
-    @property
-    def state(self) -> TriageState:
-        """Return how people settled the change, or whether its old level came back."""
-        if self.resolution or self.status in {"new", "known"}:
-            return self.resolution or "open"
-        return "fixed" if self.status == "fixed" else "acknowledged"
 
     @property
     def cost(self) -> float | None:
@@ -257,8 +244,8 @@ class KnownChange:
 
     ``sha_before`` and ``sha_after`` are its commits. They are the ids of its runs instead if no
     commit is known, or if both commits are the same. ``event`` is the id of the event that it was
-    reported with. ``state`` is how the last report left it, and ``reason`` why it was withdrawn.
-    ``acknowledged``: people settled it, by ``resolution``, for the reason in ``note``.
+    reported with. ``acknowledged``: people accepted it, for the reason in ``note``. ``withdrawn``:
+    the last report took it back.
     """
 
     id: str
@@ -270,9 +257,7 @@ class KnownChange:
     acknowledged: bool = False
     note: str = ""
     event: str = ""
-    state: ChangeState = "open"
-    reason: str = ""
-    resolution: Resolution = ""
+    withdrawn: bool = False
 
 
 @dataclass(frozen=True, slots=True)

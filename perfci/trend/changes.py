@@ -123,7 +123,7 @@ def _withdrawals(
 
     for key in known.keys() - {entry.key for entry in series}:
         for change in known[key]:
-            if change.state != "withdrawn":
+            if not change.withdrawn:
                 yield Withdrawal(change, None, runs_gone=True)
     for entry in series:
         changes_here = changes.get(entry.key, ())
@@ -131,7 +131,7 @@ def _withdrawals(
         lost = [
             change
             for change in known.get(entry.key, ())
-            if change.id not in seen and change.state != "withdrawn"
+            if change.id not in seen and not change.withdrawn
         ]
         if not lost:
             continue
@@ -166,7 +166,7 @@ def _known_places(
     ends = (
         (points.get(change.sha_before), points.get(change.sha_after))
         for change in known
-        if change.state != "withdrawn"
+        if not change.withdrawn
     )
     return tuple(
         after
@@ -238,7 +238,7 @@ def _changes(
 
 
 def _continued(change: Change, status: ChangeStatus, known: KnownChange | None) -> Change:
-    """Return ``change`` with the id, first time and triage of the ``known`` change, if any."""
+    """Return ``change`` with the id, first time and note of the ``known`` change, if any."""
     if known is None:
         return replace(change, status=status)
     return replace(
@@ -247,7 +247,6 @@ def _continued(change: Change, status: ChangeStatus, known: KnownChange | None) 
         id=known.id,
         first_seen_at=known.first_seen_at,
         note=known.note,
-        resolution=known.resolution,
     )
 
 
@@ -392,8 +391,7 @@ def change_id(series: SeriesKey, before: str, after: str) -> str:
 def status_of(index: int, moves: Sequence[SizedMove], known: KnownChange | None) -> ChangeStatus:
     """Return the status of ``moves[index]``. ``moves`` are all moves of the series, in order.
 
-    ``fixed``: a later level has come back to the level before this change, or gone beyond it, or
-    people said that it is fixed.
+    ``fixed``: a later level has come back to the level before this change, or gone beyond it.
     """
     move = moves[index]
     size = move.level_after - move.level_before
@@ -403,6 +401,4 @@ def status_of(index: int, moves: Sequence[SizedMove], known: KnownChange | None)
             return "fixed"
     if known is None:
         return "new"
-    if not known.acknowledged:
-        return "known"
-    return "fixed" if known.resolution == "fixed" else "acknowledged"
+    return "acknowledged" if known.acknowledged else "known"

@@ -14,7 +14,7 @@ import signal
 import sys
 
 IMPORTED = ("click", "concurrent.futures", "getpass", "git", "jinja2", "msgspec",
-            "multiprocessing", "pandas", "platformdirs", "prometheus_client", "psutil", "requests",
+            "multiprocessing", "pandas", "platformdirs", "psutil", "requests",
             "rich.console", "scipy.stats", "shutil", "sqlalchemy.dialects.sqlite", "sqlite3",
             "subprocess", "tempfile")  # fmt: skip
 LINUX = "O_TMPFILE O_PATH eventfd memfd_create pidfd_open sched_getaffinity sched_setaffinity"

@@ -248,7 +248,7 @@ def test_a_change_of_the_trend_is_searched_for_between_its_commits(project: Proj
                 recorded(
                     number,
                     sha=sha,
-                    points=(Point("counting", "latency_p50", "s", level, (level,) * 3),),
+                    points=(Point("counting", "latency_p50", "s", level),),
                 )
                 for number, sha in enumerate(made)
                 for level in [(1.0 if number < 14 else 1.5) * (1.0 + 0.001 * (number % 3))]

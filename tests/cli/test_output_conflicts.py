@@ -42,7 +42,7 @@ def refused(project: Project, *arguments: str, slug: str) -> Done:
         ("--json", "g.sqlite"),
         ("--markdown", "symbolic"),
         ("--json", "hard"),
-        ("--openmetrics", "folder/g.sqlite"),
+        ("--json", "folder/g.sqlite"),
         ("--markdown", "g.sqlite-journal"),
         ("--json", "folder/../kept/g.sqlite-wal"),
     ],

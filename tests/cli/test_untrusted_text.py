@@ -71,7 +71,6 @@ COMMANDS: dict[str, tuple[tuple[str, ...], ...]] = {
                        ("history", "import", "bad.jsonl", "--history", "imported.db")),
     "history export": (("history", "export"),),
     "history acknowledge": (("history", "acknowledge", BAD),),
-    "history triage": (("history", "triage", BAD, "--reason", BAD),),
     "trend": (("trend", "--no-remember", "--json", "/dev/stdout"),
               ("trend", "--no-remember", "--markdown", "/dev/stdout")),
     "explain": (

@@ -80,16 +80,16 @@ def trend(
 
 def measured(number: int, noise: random.Random) -> RecordedRun:
     seconds = noise.gauss(1e-3, 3e-6) * (1.1 if number >= STEP_AT else 1.0)
-    point = Point("encoder", "latency_p50", "s", seconds, (seconds,))
+    point = Point("encoder", "latency_p50", "s", seconds)
     environment = Environment("linux-cpu-aa", {"cpu": "EPYC"})
     return RecordedRun(**asdict(header(number)), environment=environment, points=(point,))
 
 
 def test_a_new_regression_is_told_once_to_each(
-    trend: Trend, github: FakeGitHub, receiver: Receiver, tmp_path: Path
+    trend: Trend, github: FakeGitHub, receiver: Receiver
 ) -> None:
     for _ in range(2):
-        done = trend("--openmetrics", "out/perfci.prom", "--github-issue")
+        done = trend("--github-issue")
         assert done.code == 0, done.text
     (issue,) = github.issues
     assert issue["title"].startswith("perfci: encoder latency_p50 got worse by +")
@@ -97,22 +97,6 @@ def test_a_new_regression_is_told_once_to_each(
     assert f"{STEP_AT:040x}" in issue["body"]
     assert len(receiver.bodies) == 1
     assert b"1 new regression" in receiver.bodies[0]
-    text = (tmp_path / "out" / "perfci.prom").read_text()
-    assert 'status="known",way="worse"} 1' in text
-
-
-def test_metrics_on_standard_output_stand_beside_what_is_printed(
-    trend: Trend, tmp_path: Path
-) -> None:
-    # not /dev/stdout: were this wrong, root's tests would replace it
-    with (tmp_path / "printed").open("w") as printed:
-        done = trend("--openmetrics", "/dev/fd/1", printed=printed)
-    assert done.code == 0, done.err
-    text = (tmp_path / "printed").read_text()
-    said, _, metrics = text.partition("# TYPE")
-    assert "encoder latency_p50" in said
-    assert "# EOF\n" in metrics
-    assert metrics.endswith("sent the news to JSON\n")
 
 
 def test_what_could_not_be_told_is_told_by_the_next_report(

@@ -19,7 +19,6 @@ from perfci.history.interchange import from_lines
 from perfci.history.store import open_history
 from perfci.measure.checkout.git import open_repository
 from tests.baselines.runs import run
-from tests.builders.in_process import Done
 from tests.builders.project import Project
 from tests.builders.recorded import THERE, change, in_order, outcome, recorded
 from tests.report.examples import rich_report
@@ -201,18 +200,14 @@ def test_a_change_is_acknowledged_by_the_beginning_of_its_id(project: Project, p
     assert (wrong.code, change().id in wrong.err) == (2, True)
 
 
-def test_triage_says_what_it_did(project: Project, place: str) -> None:
-    def history(*arguments: str) -> Done:
-        return project.perfci("history", *arguments, "--history", place).without_traceback()
-
-    settled = history("triage", change().id[:6], "--state", "wont_fix")
-    assert settled.out == f"{change().id}: wont_fix\n"
-    assert history("triage", change().id, "--reason", "Meant.").out.endswith(": reason changed\n")
+def test_an_acknowledgement_is_undone(project: Project, place: str) -> None:
     with open_history(place) as opened:
-        (known,) = opened.known_changes()
-    assert (known.resolution, known.note) == ("wont_fix", "Meant.")
-    assert history("triage", change().id).code == 2
-    assert history("triage", change().id, "--state", "odd").code == 2
+        opened.remember([change()])
+    acknowledge = ("history", "acknowledge", change().id[:6], "--history", place)
+    project.perfci(*acknowledge, "--note", "Meant.")
+    assert project.perfci(*acknowledge, "--undo").out == f"opened {change().id}\n"
+    with open_history(place) as opened:
+        assert opened.known_changes() == (change(),)
 
 
 def test_the_option_goes_before_the_variable_and_that_before_the_configuration(

@@ -24,7 +24,6 @@ POINTS = st.lists(
         metric=TEXT,
         unit=TEXT,
         value=NUMBER,
-        values=st.lists(NUMBER, max_size=3).map(tuple),
         direction=st.sampled_from(("lower", "higher")),
     ),
     max_size=3,

@@ -22,7 +22,7 @@ def at_the_last_statement(act: Callable[[], object]) -> Iterator[None]:
     done = []
 
     def after(_connection, _cursor, statement: str, *_rest: object) -> None:
-        if statement.startswith("INSERT INTO perfci_worker_values") and not done:
+        if statement.startswith("INSERT INTO perfci_run_points") and not done:
             done.append(True)
             act()
 

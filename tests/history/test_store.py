@@ -55,8 +55,8 @@ def test_every_field_comes_back_as_it_was(place: str) -> None:
         sha="",
         subject="'; DROP TABLE perfci_runs; -- % \\ \x1b[31m",
         points=(
-            Point('größe[n="1"]', "own", "tokens/s", 0.1 + 0.2, (1e-300, 1e300, -0.0), "higher"),
-            Point('größe[n="1"]', "graphs", "count", 0.0, (0.0,)),
+            Point('größe[n="1"]', "own", "tokens/s", 0.1 + 0.2, "higher"),
+            Point('größe[n="1"]', "graphs", "count", 0.0),
         ),
         environment=replace(HERE, facts={**HERE.facts, "note_kernel": "6.1\n"}),
         source_hashes={},
@@ -147,7 +147,7 @@ def test_an_acknowledgement_is_taken_back_and_no_report_that_began_before_brings
         history.remember([change(1)])
         history.acknowledge(change(1).id, "Meant.")
         (before,) = history.known_changes()
-        assert history.triage(change(1).id[:6], "open") == change(1).id
+        assert history.acknowledge(change(1).id[:6], undo=True) == change(1).id
         assert history.known_changes() == (change(1),)
         assert before.acknowledged
 
@@ -162,27 +162,10 @@ def test_a_change_is_acknowledged_by_the_beginning_of_its_id(place: str) -> None
         assert [one.acknowledged for one in history.known_changes()] == [False, True]
 
 
-def test_a_change_is_settled_and_opened_again(place: str) -> None:
-    with open_history(place) as history:
-        history.remember([change(1), change(2)])
-        assert history.triage(change(1).id[:8], "wont_fix", "The safer way.") == change(1).id
-        (settled, _) = history.known_changes()
-        assert settled == change(1, acknowledged=True, resolution="wont_fix", note="The safer way.")
-        history.triage(change(1).id, "wrong")
-        assert history.known_changes()[0] == replace(settled, resolution="wrong")
-        history.acknowledge(change(1).id)
-        assert history.known_changes()[0] == replace(settled, resolution="")
-        history.triage(change(1).id, "open")
-        assert history.known_changes() == (change(1), change(2))
-        with pytest.raises(UsageError, match="nothing to write"):
-            history.triage(change(1).id)
-
-
 @pytest.mark.parametrize(
     "wrong",
     [
         {"points": (Point("a", "m", "s", float("nan")),)},
-        {"points": (Point("a", "m", "s", 1.0, (float("inf"),)),)},
         {"points": (Point("a", "m", "s", 1.0), Point("a", "m", "s", 2.0))},
         {"subject": "a\0b"},
         {"points": (Point("\ud800", "m", "s", 1.0),)},

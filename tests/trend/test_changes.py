@@ -95,7 +95,7 @@ def test_a_change_that_was_reported_stays_until_the_evidence_turns():
     values[105:] /= 1.012
     turned = report(series(values), known=[named])
     assert (turned.changes, [one.change.id for one in turned.withdrawn]) == ((), ["named"])
-    again = report(series(values), known=[replace(named, state="withdrawn")])
+    again = report(series(values), known=[replace(named, withdrawn=True)])
     assert again.withdrawn == ()
 
 

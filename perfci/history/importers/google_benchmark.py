@@ -1,8 +1,7 @@
 """Google Benchmark: the file of ``--benchmark_out`` (or ``--benchmark_format=json``).
 
-All repetitions ran in one process, so they count as one worker, with their median as its value.
-Aggregates are read only if the repetitions themselves are not in the file: the median, or else the
-mean.
+The value of repetitions is their median. Aggregates are read only if the repetitions themselves are
+not in the file: the median, or else the mean.
 """
 
 from __future__ import annotations
@@ -171,7 +170,7 @@ def _point(
 ) -> None:
     given = [value for value in values if value is not None]
     centre = statistics.median(given) if len(given) == len(values) else math.nan
-    builder.add_point(case, metric, unit, centre, (centre,), direction)
+    builder.add_point(case, metric, unit, centre, direction)
 
 
 def _case(program: str, run_name: str) -> str:

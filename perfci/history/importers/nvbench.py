@@ -99,8 +99,7 @@ def _add(builder: RunBuilder, case: str, state: _State) -> None:
             continue
         metric, unit, direction = known
         values = [entry.value for entry in summary.data or () if entry.name == "value"]
-        number = _number(next(iter(values), None))
-        builder.add_point(case, metric, unit, number, (number,) if number else (), direction)
+        builder.add_point(case, metric, unit, _number(next(iter(values), None)), direction)
 
 
 def _number(value: str | float | None) -> float | None:

@@ -88,8 +88,7 @@ def _add(builder: RunBuilder, benchmark: _PytestBenchmark) -> None:
     for statistic, metric in _METRICS.items():
         value = stats.get(statistic)
         if isinstance(value, (int, float)) and not isinstance(value, bool):
-            # one process made the file, and it counts as one worker
-            builder.add_point(case, metric, "s", value, (value,))
+            builder.add_point(case, metric, "s", value)
 
 
 def _case(benchmark: _PytestBenchmark) -> str:

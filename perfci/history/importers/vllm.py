@@ -44,7 +44,7 @@ def read(plain: Any, _name: str, _companion: Callable[[str], Any]) -> ForeignRes
         elif not isinstance(value, (int, float)) or isinstance(value, bool):
             builder.skip(case, f"its {metric} is no number")
         else:
-            builder.add_point(case, metric, unit, value, (value,), direction)
+            builder.add_point(case, metric, unit, value, direction)
     load = {key: plain.get(key) for key in _LOAD}
     date = _DATE.fullmatch(str(plain.get("date")))
     run = builder.run(

@@ -205,7 +205,7 @@ def _note_of_several(event: TrendEvent) -> str:
         f"{new} since the last report" if new and not event.news else "",
         f"{settled} no longer open" if settled else "",
         words.event_text(event),
-        listed(sorted({words.state_text(change.state) for change in event.changes}))
+        listed(sorted({change.status for change in event.changes}))
         if event.status in {"acknowledged", "fixed"}
         else "",
     )

@@ -16,7 +16,6 @@ from perfci.trend import (
     Evidence,
     Trend,
     TrendEvent,
-    TriageState,
     Withdrawal,
 )
 from perfci.trend.change_points import NOISY_SERIES
@@ -173,7 +172,7 @@ def withdrawal_text(withdrawal: Withdrawal) -> str:
 
 
 def withdrawal_reason(withdrawal: Withdrawal) -> str:
-    """Return why a change is withdrawn. The history stores this text, too."""
+    """Return why a change is withdrawn."""
     if withdrawal.runs_gone:
         return "the runs there are no longer recorded"
     if withdrawal.part_of:
@@ -228,13 +227,8 @@ def facts(change: Change) -> tuple[str, ...]:
 
 def kind_text(change: Change) -> str:
     """Return a change's ``facts`` in one line, with its status if it is settled."""
-    over = () if change.state == "open" else (state_text(change.state),)
+    over = () if change.status in {"new", "known"} else (change.status,)
     return "; ".join((*facts(change), *over))
-
-
-def state_text(state: TriageState) -> str:
-    """Return how a change was settled, in a word or two."""
-    return {"wont_fix": "won’t fix", "wrong": "no real change"}.get(state, state)
 
 
 def surety_text(q: float) -> str:

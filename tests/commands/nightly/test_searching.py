@@ -55,7 +55,7 @@ class Nights:
             sha=self.commits[number],
             committed_at=at,
             measured_at=at,
-            points=(Point("counting", "latency_p50", "s", level, (level,) * 3),),
+            points=(Point("counting", "latency_p50", "s", level),),
         )
 
     def night(self, *more: str) -> Any:

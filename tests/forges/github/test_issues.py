@@ -101,24 +101,6 @@ def test_what_is_fixed_or_acknowledged_says_so_and_is_closed_once(
     assert tell(client, over) == ()
 
 
-@pytest.mark.parametrize(
-    ("resolution", "status", "reason", "said"),
-    [
-        ("wont_fix", "acknowledged", "not_planned", "**Won’t fix**: worth it"),
-        ("wrong", "acknowledged", "not_planned", "**No real change**: worth it"),
-        ("fixed", "fixed", "completed", "**Fixed**: worth it"),
-    ],
-)
-def test_an_issue_says_how_its_regression_was_settled(
-    github: FakeGitHub, client: GitHubClient, resolution: Any, status: Any, reason: str, said: str
-) -> None:
-    tell(client, trend())
-    tell(client, of(change(status=status, resolution=resolution, note="worth it")))
-    (issue,) = github.issues
-    assert (issue["state"], issue["state_reason"]) == ("closed", reason)
-    assert said in issue["body"]
-
-
 def test_who_opens_or_closes_an_issue_by_hand_has_the_last_word(
     github: FakeGitHub, client: GitHubClient
 ) -> None:

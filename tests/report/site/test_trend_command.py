@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-import perfci
 from perfci.errors import OutsideError, UsageError
 from perfci.history.store import open_history
 from perfci.model.run import Environment, Point, RecordedRun
@@ -66,8 +65,8 @@ class Recorded:
                 environment=Environment("linux-cpu-aa", {"cpu": "EPYC"}),
                 runner="runner-1",
                 points=(
-                    Point(case, "latency_p50", "s", ms / 1e3, (ms / 1e3, ms / 999)),
-                    Point(case, "cold_start", "s", 0.5, (0.5,)),
+                    Point(case, "latency_p50", "s", ms / 1e3),
+                    Point(case, "cold_start", "s", 0.5),
                 ),
             )
             for place, sha, case, ms in points
@@ -160,10 +159,7 @@ def test_a_change_that_newer_runs_undo_is_withdrawn_once_and_the_history_keeps_w
     assert [(one["id"], one["part_of"]) for one in told["withdrawn"]] == [(first["id"], None)]
     with open_history(str(recorded.history)) as history:
         (known,) = history.known_changes()
-    assert (known.state, known.reason) == (
-        "withdrawn",
-        "with the runs since, it can be noise (+0.0 % there today)",
-    )
+    assert known.withdrawn
     assert recorded.trend()["withdrawn"] == []
 
 
@@ -205,19 +201,14 @@ def test_what_people_decide_is_in_every_report_with_its_reason(
     assert f"<code>perfci bisect {first['changes'][0]}</code>" in page
     assert '<a href="https://github.com/octo/models/pull/12" rel="noopener">#12</a>' in page
 
-    settle = {"state": "wont_fix", "reason": "The safer way.", "history": str(recorded.history)}
-    assert perfci.triage(first["id"][:6], **settle) == first["id"]
+    with open_history(str(recorded.history)) as history:
+        assert history.acknowledge(first["id"][:6], "The safer way.") == first["id"]
     markdown = tmp_path / "trend.md"
     told = recorded.trend("--markdown", str(markdown), "--html", str(site))
     (change,) = told["changes"]
-    assert (change["status"], change["state"]) == ("acknowledged", "wont_fix")
-    assert change["note"] == "The safer way."
-    assert "won’t fix" in (site / "index.html").read_text()
+    assert (change["status"], change["note"]) == ("acknowledged", "The safer way.")
+    assert "The safer way." in (site / "index.html").read_text()
     assert "The safer way." in markdown.read_text()
-    perfci.triage(first["id"], state="fixed", history=str(recorded.history))
-    assert recorded.trend()["changes"][0]["status"] == "fixed"
-    with pytest.raises(UsageError, match="state is 'odd'"):
-        perfci.triage(first["id"], state="odd", history=str(recorded.history))  # type: ignore[arg-type]
 
 
 def test_a_first_report_calls_new_only_what_moved_of_late(
@@ -296,15 +287,14 @@ def test_a_renamed_benchmarks_change_keeps_its_id_and_its_acknowledgement(
     assert (known.id, known.series.case, known.acknowledged) == (first["id"], "labour", True)
 
 
-def test_what_cannot_be_remembered_is_not_told(recorded: Recorded, tmp_path: Path) -> None:
+def test_what_cannot_be_remembered_is_not_told(recorded: Recorded) -> None:
     with closing(sqlite3.connect(recorded.history)) as opened:
         opened.execute(
             "CREATE TRIGGER full BEFORE INSERT ON perfci_known_changes "
             "BEGIN SELECT RAISE(FAIL, 'no room'); END"
         )
     with pytest.raises(OutsideError, match="no room"):
-        recorded.trend("--openmetrics", str(tmp_path / "trend.prom"))
-    assert not (tmp_path / "trend.prom").exists()
+        recorded.trend()
 
 
 def test_what_counts_as_a_change_is_configured(recorded: Recorded) -> None:
@@ -353,7 +343,7 @@ def test_one_series_beyond_all_computing_takes_no_report_with_it(recorded: Recor
     folder = recorded.project.folder.parent
     done = recorded.project.perfci(
         *("trend", "--history", str(recorded.history), "--html", str(folder / "site")),
-        *("--json", str(folder / "trend.json"), "--openmetrics", str(folder / "trend.prom")),
+        *("--json", str(folder / "trend.json")),
     ).without_traceback()
     assert (done.code, "Warning" in done.err) == (0, False), done.text
     told = json.loads((folder / "trend.json").read_bytes())
