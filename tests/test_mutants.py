@@ -127,8 +127,8 @@ MUTANTS = (
     ),
     Mutant(
         "measure/session.py",
-        "state.rounds < self._needs.minimum_rounds(state):",
-        "state.rounds <= self._needs.minimum_rounds(state):",
+        "not ended and state.rounds < self._needs.minimum_rounds(state)",
+        "not ended and state.rounds <= self._needs.minimum_rounds(state)",
         SESSION,
     ),
     Mutant("measure/session.py", "left > state.longest_round_s", "left > 0", SESSION),
@@ -138,12 +138,6 @@ MUTANTS = (
         "rows = [row, without_extreme_pair(row)]",
         "rows = [row]",
         VERDICT,
-    ),
-    Mutant(
-        "measure/session.py",
-        "self._options.scale * len(self._states) / max(1, len(ready))",
-        "self._options.scale",
-        SESSION,
     ),
     Mutant(
         "measure/round.py", "(failure) and _other_is_living(slot, self.slots)", "(failure)", SESSION

@@ -12,7 +12,7 @@ GROUPS = {
     "Common": frozenset(
         (
             *("config_path", "selection", "python", "base_python", "head_python"),
-            *("fail_fast", "last_failed", "no_confirm", "if_stored", "verbose", "quiet"),
+            *("last_failed", "no_confirm", "if_stored", "verbose", "quiet"),
         )
     ),
     "Report": frozenset(

@@ -18,7 +18,7 @@ import shutil
 import sys
 import textwrap
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -27,12 +27,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from perfci.report.clean import Clean, clean_json, clean_styled, one_line
-from perfci.units import counted, first_of, format_duration
+from perfci.units import counted, format_duration
 from perfci.version import VERSION
 
 if TYPE_CHECKING:
     from perfci.measure.progress import Progress, Shortage
-    from perfci.model.report import Comparison
 
 _EVERY_S = 15.0
 """Without a terminal: least time between two lines of progress, in s."""
@@ -220,24 +219,14 @@ LOG = JsonLog()
 """The log of this process."""
 
 
-def _provisional_text(rows: Sequence[Comparison]) -> str:
-    from perfci.report.rows import change_text
-
-    shown = first_of([f"{row.case} {row.metric} {change_text(row)}" for row in rows], 3)
-    return f"Provisional, after the first rounds: {shown}"
-
-
-def _counts(progress: Progress, left_s: float | None) -> Iterator[str]:
-    """Yield the rounds, the time that has passed, and the time that is left as far as known."""
+def _counts(progress: Progress) -> str:
+    """Return the rounds and the time that has passed."""
     more = f"/{progress.planned}" if progress.done < progress.planned else ""
-    yield f"{progress.done}{more} rounds"
-    yield format_duration(progress.elapsed_s)
-    if left_s is not None:
-        yield f"{format_duration(left_s)} left"
+    return f"{progress.done}{more} rounds, {format_duration(progress.elapsed_s)}"
 
 
 def _bar(progress: Progress, width: int) -> Clean:
-    """Return a bar of the time, the counts and the case, in one line of at most ``width`` columns.
+    """Return a bar of the rounds, the counts and the case, in one line of ``width`` columns.
 
     Nothing draws it again between rounds: that would disturb what is measured.
     """
@@ -247,18 +236,14 @@ def _bar(progress: Progress, width: int) -> Clean:
 
     from perfci.report.terminal import text_console
 
-    left_s = progress.remaining()
-    whole = progress.elapsed_s + (left_s or 0.0)
     share = progress.done / max(progress.planned, 1)
-    if left_s is not None and whole > 0.0:
-        share = progress.elapsed_s / whole
     line = Table.grid(padding=(0, 1), expand=True)
     line.add_column(width=min(_BAR_WIDTH, width // 4))
     line.add_column(no_wrap=True)
     line.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
     line.add_row(
         ProgressBar(total=1.0, completed=min(share, 1.0), complete_style="green"),
-        ", ".join(_counts(progress, left_s)),
+        _counts(progress),
         Text(one_line(progress.case)),
     )
     out = io.StringIO()
@@ -275,14 +260,14 @@ def _shortage_text(shortage: Shortage) -> str:
 
 
 class ProgressLine:
-    """Shows the progress of a session, and the time that is left, unless it is ``quiet``."""
+    """Shows the progress of a session, unless it is ``quiet``."""
 
     def __init__(self, *, quiet: bool = False) -> None:
         self._quiet = quiet or is_quiet()
         self._terminal = is_terminal(err=True)
         self._last = -_EVERY_S
         self._open = False
-        self._looked = self._short = False
+        self._short = False
 
     def say(self, text: str) -> None:
         """Show a step that isn't a round: checking out, building, looking for benchmarks."""
@@ -296,11 +281,7 @@ class ProgressLine:
             say(text, err=True)
 
     def __call__(self, progress: Progress) -> None:
-        """Show a round that begins, and once what looks worse so far."""
-        if progress.provisional and not self._quiet and not self._looked:
-            self._looked = True
-            self.close()
-            say(_provisional_text(progress.provisional), err=True)
+        """Show a round that begins, and once that the budget isn't enough for all cases."""
         if progress.shortage and not self._quiet and not self._short:
             self._short = True
             self.close()
@@ -313,8 +294,7 @@ class ProgressLine:
             rewrite_styled(_bar(progress, shutil.get_terminal_size().columns - 1))
             self._open = True
         else:
-            counts = ", ".join(_counts(progress, progress.remaining()))
-            self._show(f"[{counts}] {progress.case}")
+            self._show(f"[{_counts(progress)}] {progress.case}")
 
     def close(self) -> None:
         """Clear the line."""

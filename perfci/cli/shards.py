@@ -99,7 +99,7 @@ def _engine_options(
         raise click.UsageError(f"{needs}. Give both")
     if "engine" not in own or "shards" not in own:
         raise click.UsageError("--engine and --shards belong together. Give both")
-    for name in ("shard", "fail_fast", "last_failed", "if_stored"):
+    for name in ("shard", "last_failed", "if_stored"):
         if given.get(name):
             raise click.UsageError(f"--{name.replace('_', '-')} doesn't go with --engine")
     return EngineOptions(

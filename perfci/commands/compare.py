@@ -73,7 +73,6 @@ class MeasureOptions:
     outputs: Mapping[str, Path] = field(default_factory=dict)
     log_folder: Path | None = None
     everything: bool = False
-    fail_fast: bool = False
     last_failed: bool = False
     same: bool = False
     why: bool | None = None
@@ -88,7 +87,7 @@ class MeasureOptions:
     @property
     def is_whole(self) -> bool:
         """Return whether all cases are meant."""
-        return not (self.selection or self.only or self.again or self.shard or self.fail_fast)
+        return not (self.selection or self.only or self.again or self.shard)
 
 
 def compare(
@@ -129,9 +128,7 @@ def measure_both(
             workplace,
             part.cases,
             SessionOptions(
-                fail_fast=options.fail_fast,
                 everything=options.everything or options.record,
-                looks=bool(options.why),
                 scale=part.scale,
                 keeper=keeper,
                 records=records,

@@ -15,7 +15,7 @@ from perfci.errors import OutsideError, UsageError
 from perfci.files import expanded, read_regular
 from perfci.model.measuring import INJECTABLE, MOST_INJECTED
 from perfci.outputs import silent
-from perfci.units import format_duration, parse_duration
+from perfci.units import parse_duration
 
 if TYPE_CHECKING:
     from perfci.baselines.store import Baselines
@@ -228,9 +228,7 @@ def _project(
         show(text)
 
     def say_round(done: Progress) -> None:
-        left_s = done.remaining()
-        left = "" if left_s is None else f", {format_duration(left_s)} left"
-        show(f"{done.case}: round {done.done} of {done.planned}{left}")
+        show(f"{done.case}: round {done.done} of {done.planned}")
 
     folder = Path(repository).absolute()
     return open_project(

@@ -311,13 +311,6 @@ def _require_traces(folder: Path | None) -> None:
 
 def _check_options(project: Project, options: MeasureOptions) -> None:
     """Raise UsageError for options that exclude each other, or outputs that can't be written."""
-    if options.shard and options.fail_fast:
-        raise UsageError(
-            "shard-fail-fast",
-            "--fail-fast ends only the shard that sees a regression. The others continue, and "
-            "their merge would lack the cases that it left out",
-            "Choose one: --shard, or --fail-fast for a session of all cases.",
-        )
     if options.shard and options.last_failed:
         raise UsageError(
             "shard-last-failed",

@@ -142,7 +142,7 @@ def conclude(
         written = before.get(state.case.benchmark)
         if written is not None:
             compared += left_out(state.case, state.outputs["base"], written.metrics, policy)
-    adjusted = adjust(compared, policy, result.scale)
+    adjusted = adjust(compared, policy)
     explanations: list[Explanation] = []
     for state in result.states:
         base, head = tuple(state.outputs["base"]), tuple(state.outputs["head"])
@@ -202,7 +202,6 @@ def _unmeasured_reason(result: SessionResult) -> Finding:
         "budget": "budget-ended",
         "interrupted": "interrupted",
         "outside": "session-ended",
-        "fail-fast": "not-reached",
     }
     return finding(codes.get(result.ended, "no-round"))
 

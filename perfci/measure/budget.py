@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from perfci.measure.progress import MOST_LOOKED_INTO, CaseNeeds, CaseState, Shortage
+from perfci.measure.progress import CaseNeeds, CaseState, Shortage
 from perfci.measure.selection import visiting_order
 from perfci.model.measuring import AGREEING_ROUNDS
 from perfci.model.report import Comparison
@@ -15,10 +15,6 @@ from perfci.verdict.caveats import draws, rounds_to_believe
 from perfci.verdict.policy import threshold_of, worse_by
 from perfci.verdict.stopping import is_out_of_reach, rounds_to_decide, undecided_metrics
 
-_LOOK_ROUNDS = 1.0
-"""Rounds that looking into a case takes, in addition to two starts."""
-_CLOSING_S = 0.8
-"""Time after all rounds and looks: trees are removed, the report is written."""
 _SURE = 0.9
 """Share of the time left that cases must fit into to be begun. Estimates aren't exact."""
 
@@ -86,46 +82,86 @@ class _Total:
         return self.seconds
 
 
-class RemainingTime:
-    """An estimate of the time to go, made again before each round.
+class Budget:
+    """Decides which cases the time left is enough for. ``order`` is that of ``by_priority``.
 
-    ``looks`` says that cases that moved are looked into. A case's next round takes what its later
-    rounds took. First rounds compile with empty caches, so they only say what the first rounds of
-    other cases take. A case without a round takes what ``records`` say, or else what the others
-    take: for a case that ran no changed file that is one round. The time between
-    rounds (imports of ancestors) is a share of the time in rounds.
+    A case's next round takes what its later rounds took. First rounds compile with empty caches, so
+    they only say what the first rounds of other cases take. A case without a round takes what
+    ``records`` say, or else what the others take: for a case that ran no changed file that is one
+    round. ``shortage`` is set once the time isn't enough for all cases.
     """
 
     def __init__(
-        self, needs: CaseNeeds, *, looks: bool, records: Mapping[str, CaseRecord] | None = None
+        self, needs: CaseNeeds, records: Mapping[str, CaseRecord], order: Sequence[CaseState]
     ) -> None:
+        self.order = order
+        self.shortage: Shortage | None = None
         self._needs = needs
-        self._looks = looks
-        self._records = records or {}
+        self._records = records
         self._more: dict[str, tuple[int, int]] = {}  # by case: rounds so far, and how many more
-        self._began_s = 0.0
 
-    def began(self, elapsed_s: float) -> None:
-        """Note that the first round begins. The first ancestor's imports come only once."""
-        self._began_s = elapsed_s
+    def enough_for(
+        self,
+        waiting: list[CaseState],
+        family: int,
+        *,
+        start_s: float,
+        left_s: float,
+    ) -> list[CaseState]:
+        """Return those of ``waiting`` that have their minimum or will get it in ``left_s``."""
+        if all(map(self._has_minimum, waiting)):
+            return waiting
+        unsettled = [state for state in self.order if not (state.failures or state.untouched)]
+        enough = self._affordable(unsettled, family, start_s=start_s, left_s=left_s)
+        chosen = [s for s in waiting if s.case.id in enough or self._has_minimum(s)]
+        if len(chosen) < len(waiting):
+            measured = [s for s in self.order if s.rounds or s.case.id in enough]
+            self.shortage = Shortage(
+                len(self.order),
+                len(measured),
+                sum(map(self._needs.minimum_rounds, measured)),
+                self._all_s(self.order, family, start_s=start_s, left_s=left_s),
+                self._needs.settings.budget,
+            )
+        return chosen
 
-    def seconds(
-        self, states: Sequence[CaseState], family: int, elapsed_s: float, left_s: float
-    ) -> float | None:
-        """Return the time to go, in s, or None if nothing was measured.
+    def notes(
+        self,
+        states: list[CaseState],
+        family: int,
+        *,
+        start_s: float,
+        left_s: float,
+    ) -> list[str]:
+        """Return notes on what is missing because the budget ended the session.
 
-        ``elapsed_s`` is the session's time so far, ``left_s`` what is left of its budget. Looking
-        into cases doesn't count for the budget.
+        All cases that were not measured are in one note.
         """
-        known = [state for state in states if state.rounds]
-        if not known:
-            return None
-        within_s = sum(state.wall_s for state in known)
-        between = max(1.0, (elapsed_s - self._began_s) / within_s) if within_s else 1.0
-        to_do = between * sum(seconds for _, seconds in self._needed(states, family))
-        return max(0.0, min(to_do, left_s)) + self._look_s(known) + _CLOSING_S
+        begun = [state for state in states if state.rounds or state.failures]
+        unmeasured = [state.case.id for state in states if not (state.rounds or state.failures)]
+        if not begun or not unmeasured:
+            return self._needs.budget_notes(states)
+        needed_s = self._all_s(states, family, start_s=start_s, left_s=left_s)
+        given_s = self._needs.settings.budget
+        verb = "was" if len(unmeasured) == 1 else "were"
+        note = (
+            f"{len(unmeasured)} of {counted(len(states), 'case')} {verb} not measured: all need "
+            f"about {format_duration(needed_s)}, {format_duration(given_s)} were given. "
+            "Cases of changed code come first, then those longest unmeasured, then those that "
+            "regressed before. Raise --budget, split with --shard, or choose with -k."
+        )
+        cut = any(
+            not state.failures
+            and not state.untouched
+            and (not self._has_minimum(state) or self._needs.wants_more(state, family, left_s))
+            for state in begun
+        )
+        return [note, *(self._needs.budget_notes(begun) if cut else ())]
 
-    def affordable(
+    def _has_minimum(self, state: CaseState) -> bool:
+        return state.rounds >= self._needs.minimum_rounds(state)
+
+    def _affordable(
         self, states: Sequence[CaseState], family: int, *, start_s: float, left_s: float
     ) -> set[str]:
         """Return the ids of the cases that ``left_s`` is enough for. An ancestor takes ``start_s``.
@@ -167,7 +203,7 @@ class RemainingTime:
         longest_s = max(state.longest_round_s for state in known)
         return (start_s + longest_s) * sum(rounds) <= left_s * _SURE
 
-    def all_s(
+    def _all_s(
         self, states: Sequence[CaseState], family: int, *, start_s: float, left_s: float
     ) -> float:
         """Return the least budget with which all ``states`` would be begun."""
@@ -228,104 +264,6 @@ class RemainingTime:
         if worse_by(row)[1] is None and _moves(row):
             return min(rounds_left, rounds_to_believe(family, policy.alpha) - min(draws(row)))
         return rounds_to_decide(row, policy, family, rounds_left) or rounds_left
-
-    def _look_s(self, known: Sequence[CaseState]) -> float:
-        """Return the time that it takes to look into the cases that seem to have moved so far."""
-        if not self._looks:
-            return 0.0
-        moving = [
-            self._look_of(state)
-            for state in known
-            if not state.failures and any(map(_moves, state.compared(self._needs.policy)))
-        ]
-        return sum(moving[:MOST_LOOKED_INTO])
-
-    def _look_of(self, state: CaseState) -> float:
-        """Return the time that looking into a case takes. Both sides start as fresh processes."""
-        starts = (
-            side.center or 0.0
-            for row in state.compared(self._needs.policy)
-            if row.metric == "cold_start"
-            for side in (row.base, row.head)
-            if side is not None
-        )
-        return _LOOK_ROUNDS * _later_s(state) + sum(starts)
-
-
-class Budget:
-    """Decides which cases the time left is enough for. ``order`` is that of ``by_priority``.
-
-    ``shortage`` is set once the time isn't enough for all cases.
-    """
-
-    def __init__(
-        self, needs: CaseNeeds, remaining: RemainingTime, order: Sequence[CaseState]
-    ) -> None:
-        self.order = order
-        self.shortage: Shortage | None = None
-        self._needs = needs
-        self._remaining = remaining
-
-    def enough_for(
-        self,
-        waiting: list[CaseState],
-        family: int,
-        *,
-        start_s: float,
-        left_s: float,
-    ) -> list[CaseState]:
-        """Return those of ``waiting`` that have their minimum or will get it in ``left_s``."""
-        if all(map(self._has_minimum, waiting)):
-            return waiting
-        unsettled = [state for state in self.order if not (state.failures or state.untouched)]
-        enough = self._remaining.affordable(unsettled, family, start_s=start_s, left_s=left_s)
-        chosen = [s for s in waiting if s.case.id in enough or self._has_minimum(s)]
-        if len(chosen) < len(waiting):
-            measured = [s for s in self.order if s.rounds or s.case.id in enough]
-            self.shortage = Shortage(
-                len(self.order),
-                len(measured),
-                sum(map(self._needs.minimum_rounds, measured)),
-                self._remaining.all_s(self.order, family, start_s=start_s, left_s=left_s),
-                self._needs.settings.budget,
-            )
-        return chosen
-
-    def notes(
-        self,
-        states: list[CaseState],
-        family: int,
-        *,
-        start_s: float,
-        left_s: float,
-    ) -> list[str]:
-        """Return notes on what is missing because the budget ended the session.
-
-        All cases that were not measured are in one note.
-        """
-        begun = [state for state in states if state.rounds or state.failures]
-        unmeasured = [state.case.id for state in states if not (state.rounds or state.failures)]
-        if not begun or not unmeasured:
-            return self._needs.budget_notes(states)
-        needed_s = self._remaining.all_s(states, family, start_s=start_s, left_s=left_s)
-        given_s = self._needs.settings.budget
-        verb = "was" if len(unmeasured) == 1 else "were"
-        note = (
-            f"{len(unmeasured)} of {counted(len(states), 'case')} {verb} not measured: all need "
-            f"about {format_duration(needed_s)}, {format_duration(given_s)} were given. "
-            "Cases of changed code come first, then those longest unmeasured, then those that "
-            "regressed before. Raise --budget, split with --shard, or choose with -k."
-        )
-        cut = any(
-            not state.failures
-            and not state.untouched
-            and (not self._has_minimum(state) or self._needs.wants_more(state, family, left_s))
-            for state in begun
-        )
-        return [note, *(self._needs.budget_notes(begun) if cut else ())]
-
-    def _has_minimum(self, state: CaseState) -> bool:
-        return state.rounds >= self._needs.minimum_rounds(state)
 
 
 def _moves(row: Comparison) -> bool:

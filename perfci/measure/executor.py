@@ -251,13 +251,11 @@ class ForkedWorker(WorkerProcess):
 class OpenStarters:
     """The forking process of each side: its own starter, or the ancestor numbered ``ancestor``.
 
-    ``concurrent``: the starters started at the same time, so cold start tells nothing.
     ``fresh_states``: torch's settings in a fresh process of each side, which an ancestor's workers
     must have, too. ``meanwhile`` is called between the blocks of the workers' rounds.
     """
 
     by_side: Mapping[str, Starter]
-    concurrent: bool = False
     ancestor: int = 0
     fresh_states: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     meanwhile: Callable[[], None] = lambda: None

@@ -19,7 +19,7 @@ from perfci.instruments import Instrument, Recorded, added, instruments, words
 from perfci.instruments.trace import trace_text
 from perfci.measure.plan import SessionPlan, SidePlan
 from perfci.measure.process_cleanup import measuring_begins, measuring_ended
-from perfci.measure.progress import MOST_LOOKED_INTO, CaseState
+from perfci.measure.progress import CaseState
 from perfci.measure.workers import BudgetEnded, TreeDeleted, Worker, WorkerEnded, move
 from perfci.measure.workplace import Workplace
 from perfci.model.case import Failure
@@ -27,6 +27,8 @@ from perfci.model.report import Comparison
 from perfci.model.why import MOST_STACK_S, Difference, Hint, Stack, Why
 from perfci.verdict.why import changed_lines, ranked, size, with_hunks
 
+MOST_LOOKED_INTO = 8
+"""Number of moved cases that are looked into."""
 EXPLAIN_S = 10.0
 """Time that the instruments of a case may take in ``compare``, besides its own run time."""
 _FIRST_PROFILE_S = 60.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -34,18 +34,13 @@ from perfci.verdict.stopping import (
 
 EXACT_PARTS = frozenset({"accuracy_loss", "differing_ranks", "memory_growth"})
 """Metrics that need calls of their own, and have the same value in each round."""
-MOST_LOOKED_INTO = 8
-"""Number of moved cases that are looked into."""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
     """The progress of a session.
 
-    ``remaining`` estimates the time to go in s, or returns None at first. An estimate compares all
-    cases, so it is made only if it is shown. ``provisional`` are gating comparisons that
-    looked worse after the first rounds of all cases. ``shortage`` says that the budget isn't enough
-    for all cases, once that shows.
+    ``shortage`` says that the budget isn't enough for all cases, once that shows.
     """
 
     case: str
@@ -53,8 +48,6 @@ class Progress:
     done: int
     planned: int
     elapsed_s: float
-    remaining: Callable[[], float | None]
-    provisional: tuple[Comparison, ...] = ()
     shortage: Shortage | None = None
 
 
@@ -127,9 +120,8 @@ def with_timeout_named(failure: Failure, case: Case) -> Failure:
 class SessionResult:
     """All that was measured.
 
-    ``ended`` says what ended the session: done, budget or fail-fast, by its own rules. Interrupted,
+    ``ended`` says what ended the session: done or budget, by its own rules. Interrupted,
     tree-deleted or outside (a full disk, for example) mean that it is only a part of a session.
-    ``scale`` is the number of all cases ÷ the number measured, if --fail-fast ended it, else 1.
     ``ran`` is the code that the workers ran. ``unexercised`` are the changed files by kind, if no
     case used any of them.
     ``failures`` are those that don't belong to a single case.
@@ -141,7 +133,6 @@ class SessionResult:
     rounds: int
     ended: str
     notes: tuple[str, ...]
-    scale: float = 1.0
     ran: Ran | None = None
     unexercised: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     failures: tuple[Failure, ...] = ()

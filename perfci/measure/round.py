@@ -224,12 +224,10 @@ class _RoundWorkers:
     def _start(self, slot: RoundSide) -> None:
         """Start one worker: forked by its side's starter, or as a fresh process."""
         task, turns = slot.task, slot.turns.fileno() if slot.turns else -1
-        began = self.executor.now()
         if self.forking:
             slot.ancestor = self.forking.ancestor
             order = replace(
                 task.order,
-                cold_start=not self.forking.concurrent,
                 fresh_state=self.forking.fresh_states.get(slot.side, {}),
             )
             slot.worker = self.forking.by_side[order.side].fork(
@@ -244,7 +242,6 @@ class _RoundWorkers:
         if slot.turns:
             slot.turns.close()  # the worker has its own copy, which closes when the worker ends
         slot.await_ready(self.gpu)
-        slot.start_s = slot.living.now() - began
 
     def _blocks(self) -> BurstPlan:
         """Fill the round with blocks. Plan again if the first blocks show far shorter calls.
@@ -341,7 +338,7 @@ class WorkerTask:
 class RoundSide:
     """One side of a round: its worker, and what the worker measured. Times in s.
 
-    ``start_s`` is the time until the worker was warm, and ``call_s`` that of a call.
+    ``call_s`` is the time of a call.
     ``measurement`` is what the worker sent. ``bursts`` has the latency of each burst, None for an
     excluded one. ``crowded`` says that memory ran out while the other side's worker was alive.
     """
@@ -351,7 +348,7 @@ class RoundSide:
         self.ancestor = 0
         self.worker: Worker | None = None
         self.turns: socket.socket | None = None
-        self.start_s = self.call_s = 0.0
+        self.call_s = 0.0
         self.most_calls = 0
         self.blocks: list[WorkerBlock] = []
         self.measured_s = 0.0

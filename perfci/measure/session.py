@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from random import Random
 
 from perfci.errors import OutsideError, refusal
-from perfci.measure.budget import Budget, CaseRecord, RemainingTime, by_priority
+from perfci.measure.budget import Budget, CaseRecord, by_priority
 from perfci.measure.checkout.worktrees import uncommitted, written_since
 from perfci.measure.executor import OpenStarters
 from perfci.measure.kept_bursts import BurstKeeper
@@ -32,18 +31,13 @@ from perfci.measure.workplace import Workplace
 from perfci.model.case import Case, Failure
 from perfci.model.finding import finding
 from perfci.model.measuring import ROUNDS_OF_AN_ANCESTOR, WorkerFailure, WorkerOutput
-from perfci.model.report import Comparison
 from perfci.model.worker import UNLIKE_FRESH, WRONG_CODE
 from perfci.units import first_of
 from perfci.verdict.decision import failed_on_base
-from perfci.verdict.row_status import adjust, may_be_untouched
+from perfci.verdict.row_status import may_be_untouched
 from perfci.verdict.shards import scaled_family
-from perfci.verdict.stopping import awaits_rounds, looking_worse, rounds_of_ancestor
+from perfci.verdict.stopping import rounds_of_ancestor
 
-_STARTS = frozenset({"cold_start", "import_time"})
-"""Metrics that a round can only measure if its sides start one after the other."""
-_PROVISIONAL_ROUNDS = 2
-"""Rounds that each case has had when a session first says which cases look worse."""
 _ANCESTORS_AHEAD = 2
 """Number of ancestors prepared ahead. During a measurement an import takes longer than a round."""
 
@@ -52,18 +46,14 @@ _ANCESTORS_AHEAD = 2
 class SessionOptions:
     """The options of a session besides its configuration.
 
-    ``fail_fast`` ends the session at the first regression or failure. A case that
-    ran no changed file has one round. With ``everything`` it has as many as any other case.
-    ``looks`` says that cases that moved will be looked into, which the estimate of the time left
-    includes. ``scale`` is the number of comparisons in the report ÷ the number in this session. It
+    A case that ran no changed file has one round. With ``everything`` it has as many as any other
+    case. ``scale`` is the number of comparisons in the report ÷ the number in this session. It
     makes a shard's session as sure as a session that measures all cases. ``records`` has what
     earlier sessions know of the cases, by case id. ``keeper`` keeps the bursts of all rounds. With
     a keeper or ``all_rounds`` each case gets its maximum of rounds, decided or not.
     """
 
-    fail_fast: bool = False
     everything: bool = False
-    looks: bool = False
     scale: float = 1.0
     keeper: BurstKeeper | None = None
     all_rounds: bool = False
@@ -117,8 +107,7 @@ class Session:
         self._policy = policy = plan.config.policy
         wary = frozenset(case for case, record in options.records.items() if record.wary)
         self._needs = CaseNeeds(self._settings, policy, wary)
-        self._remaining = RemainingTime(self._needs, looks=options.looks, records=options.records)
-        self._budget = Budget(self._needs, self._remaining, ())
+        self._budget = Budget(self._needs, options.records, ())
         self._executor = workplace.executor
         self._starters = Starters(workplace)
         self._states: list[CaseState] = []
@@ -126,9 +115,7 @@ class Session:
         self._sweeps = self._groups = self._planned = 0
         self._rng = Random(self._settings.seed)  # noqa: S311 (an order, not a secret)
         self._family = 0
-        self._looks: tuple[Comparison, ...] | None = None
         self._measured_s = 0.0
-        self._starts, self._starts_s = 0, 0.0
         self._rounds = 0
         self._round_time_s = 0.0
         self._started = self._executor.now()
@@ -145,7 +132,7 @@ class Session:
         tree = self._plan.sides[-1].tree  # part of the seed: each commit has its own order
         rng = Random(f"{self._settings.seed} {tree}")  # noqa: S311 (an order, not a secret)
         order = by_priority(states, changed, self._options.records, rng)
-        self._budget = Budget(self._needs, self._remaining, order)
+        self._budget = Budget(self._needs, self._options.records, order)
         notes: list[str] = []
         ended = "done"
         try:
@@ -169,8 +156,6 @@ class Session:
         if ended == "budget":
             notes += self._budget.notes(states, self._family, **self._times())
         notes += self._needs.out_of_reach_notes(states)
-        if ended == "fail-fast":
-            notes.append("Stopped at the first regression or failure (--fail-fast).")
         return SessionResult(
             states=tuple(states),
             wall_s=self._elapsed_s(),
@@ -179,13 +164,11 @@ class Session:
             ended=ended,
             notes=(
                 *notes,
-                *self._residency_notes(),
                 *self._code.notes(),
                 *self._starters.notes(),
                 *self._workplace.gpu.notes(),
                 *self._workplace.journal.notes(),
             ),
-            scale=_cases_per_measured(states) if ended == "fail-fast" else 1.0,
             ran=self._code.by_side(),
             unexercised=self._code.unexercised(states),
         )
@@ -207,35 +190,22 @@ class Session:
     def _minimum(self, states: list[CaseState]) -> str:
         """Sweep over all cases until each has its minimum of rounds. Return what ended it early.
 
-        In sweeps a drift of the machine meets all cases alike. With --fail-fast the first answer
-        counts. So each case gets its minimum before the next case begins. If a change shows, the
-        case also gets the rounds that it takes to believe the change.
+        In sweeps a drift of the machine meets all cases alike.
         """
         self._planned = sum(map(self._needs.minimum_rounds, states))
-        batches = [[state] for state in self._budget.order] if self._options.fail_fast else [states]
-        for batch in batches:
-            before = -1
-            while due := [state for state in batch if self._is_due(state)]:
-                if self._rounds == before:  # the budget isn't enough for any of them
-                    break
-                before = self._rounds
-                if ended := self._sweep(due):
-                    return ended
+        before = -1
+        while due := [state for state in states if self._is_due(state)]:
+            if self._rounds == before:  # the budget isn't enough for any of them
+                break
+            before = self._rounds
+            if ended := self._sweep(due):
+                return ended
         return ""
 
     def _is_due(self, state: CaseState) -> bool:
         """Return whether ``_minimum`` has to measure another round of the case."""
-        if state.untouched:
-            return False
-        if state.failures or state.rounds < self._needs.minimum_rounds(state):
-            return not state.failures
-        if not self._options.fail_fast or state.rounds >= self._settings.max_rounds:
-            return False
-        family, _ = self._expected()
-        return any(
-            comparison.gate == "fail" and awaits_rounds(comparison, self._policy, family)
-            for comparison in state.compared(self._policy)
-        )
+        ended = state.untouched or bool(state.failures)
+        return not ended and state.rounds < self._needs.minimum_rounds(state)
 
     def _more(self, states: list[CaseState]) -> str:
         """Measure undecided cases further, until all are decided. Return what ended it early."""
@@ -281,7 +251,6 @@ class Session:
                 with self._starters.serving(
                     [state.case for state in waiting],
                     self._sweeps,
-                    concurrent=self._may_start_concurrently(waiting),
                     following=self._following(groups, index),
                 ) as starters:
                     self._groups += 1
@@ -304,12 +273,7 @@ class Session:
         return in_groups([state for state in self._budget.order if state.case.id in chosen], group)
 
     def _affordable(self, waiting: list[CaseState]) -> list[CaseState]:
-        """Return those of ``waiting`` that the budget is enough for.
-
-        With --fail-fast these are all: one case after the other is measured until the budget ends.
-        """
-        if self._options.fail_fast:
-            return waiting
+        """Return those of ``waiting`` that the budget is enough for."""
         return self._budget.enough_for(waiting, self._family, **self._times())
 
     def _following(
@@ -349,8 +313,6 @@ class Session:
                     return ""
                 if not self._round(state, starters):
                     return ""
-                if self._options.fail_fast and self._is_bad():
-                    return "fail-fast"
                 if state.failures or state.untouched or self._is_decided(state):
                     break
             waiting.remove(state)
@@ -359,7 +321,7 @@ class Session:
     def _rounds_of_ancestor(self, state: CaseState) -> int:
         """Return how many rounds of the case its next ancestor serves."""
         least = self._needs.minimum_rounds(state)
-        if self._options.fail_fast or state.rounds < least:  # before any comparison
+        if state.rounds < least:  # before any comparison
             return 1
         if self._options.keeper:
             return ROUNDS_OF_AN_ANCESTOR
@@ -394,8 +356,6 @@ class Session:
         self._rounds += 1
         self._round_time_s += took
         self._measured_s += sum(side.measured_s for side in measured)
-        self._starts += len(measured)
-        self._starts_s += sum(side.start_s for side in measured)
         self._accuse(state)
         used = {side.side: side.used for side in measured if side.used}
         self._code.add(used)
@@ -416,26 +376,10 @@ class Session:
         return True
 
     def _show(self, case: str, number: int) -> None:
-        elapsed_s, provisional = self._elapsed_s(), self._provisional()
-        if not self._rounds:
-            self._remaining.began(elapsed_s)
+        shortage = self._budget.shortage
+        planned = shortage.rounds if shortage else self._planned
         self._workplace.shown.progress(
-            Progress(
-                case,
-                number,
-                self._rounds,
-                self._budget.shortage.rounds if self._budget.shortage else self._planned,
-                elapsed_s,
-                partial(
-                    self._remaining.seconds,
-                    self._states,
-                    self._family,
-                    elapsed_s,
-                    self._left_s(),
-                ),
-                provisional,
-                self._budget.shortage,
-            )
+            Progress(case, number, self._rounds, planned, self._elapsed_s(), shortage)
         )
 
     def _try_base_alone(self, states: Sequence[CaseState]) -> None:
@@ -488,24 +432,6 @@ class Session:
         self._plan.forget_cold_caches(state.slug)
         return measured
 
-    def _residency_notes(self) -> list[str]:
-        """Return a note on the starts of workers if one side lived at a time."""
-        if self._settings.residency != "alternate" or len(self._plan.sides) < 2:
-            return []
-        starts = f"{self._starts} workers started one after the other, in {self._starts_s:.3g} s"
-        of_rounds = f"of the rounds' {self._round_time_s:.3g} s. No bursts lay side by side."
-        return [f"One side lived at a time (`residency`): {starts} {of_rounds}"]
-
-    def _provisional(self) -> tuple[Comparison, ...]:
-        """Return the comparisons that looked worse after the first rounds. Empty before that."""
-        if self._looks is None and all(
-            state.failures or state.untouched or state.rounds >= _PROVISIONAL_ROUNDS
-            for state in self._states
-        ):
-            rows = [row for state in self._states for row in state.compared(self._policy)]
-            self._looks = looking_worse(rows, self._policy)
-        return self._looks or ()
-
     def _accuse(self, state: CaseState) -> None:
         """Fail the case if a side's tree is gone after its round. The session ends there."""
         for side in self._plan.sides:
@@ -514,22 +440,6 @@ class Session:
                 state.failures.append(
                     Failure(state.case.id, side.name, "done", "deleted_tree", message)
                 )
-
-    def _may_start_concurrently(self, group: Sequence[CaseState]) -> bool:
-        """Return whether both starters of ``group`` may start at the same time.
-
-        They may not while a case needs more cold starts, nor if all rounds are kept. The number of
-        threads must be fixed: otherwise each side would derive it from the cores that it starts on.
-        """
-        cold = self._settings.cold_start_rounds
-        needed = self._settings.rounds if cold is None else cold
-        return (
-            len(self._plan.sides) > 1
-            and self._plan.config.quiet.threads
-            and not self._options.keeper
-            and all(state.rounds >= needed for state in group)
-            and not any(_STARTS.intersection(state.undecided) for state in group)
-        )
 
     def _elapsed_s(self) -> float:
         return self._executor.now() - self._started
@@ -560,43 +470,6 @@ class Session:
             return state.rounds >= self._needs.maximum_rounds(state)
         return bool(self._family) and not self._wants_more(state, self._family)
 
-    def _is_bad(self) -> bool:
-        """Return whether --fail-fast ends the session: a case failed on head, or a case regressed.
-
-        Only a decided case counts as regressed. The rule that decides it is that of any session,
-        and the correction is for all cases. Judging after every round, or correcting for the cases
-        so far, would find regressions in noise.
-        """
-        if any(failure.side == "head" for state in self._states for failure in state.failures):
-            return True
-        ready = self._ready()
-        family, scale = self._expected()
-        decided = {state.case.id for state in ready if not self._wants_more(state, family)}
-        compared = [comparison for state in ready for comparison in state.compared(self._policy)]
-        return any(
-            comparison.status == "regressed"
-            and comparison.gate == "fail"
-            and comparison.case in decided
-            for comparison in adjust(compared, self._policy, scale)
-        )
-
-    def _ready(self) -> list[CaseState]:
-        """Return the cases that have their minimum, or don't need it."""
-        return [
-            state
-            for state in self._states
-            if state.untouched or state.rounds >= self._needs.minimum_rounds(state)
-        ]
-
-    def _expected(self) -> tuple[int, float]:
-        """Return how many gating comparisons all cases will have, and all cases ÷ ready cases.
-
-        Both are for the whole report, not only for this shard.
-        """
-        ready = self._ready()
-        scale = self._options.scale * len(self._states) / max(1, len(ready))
-        return scaled_family(self._needs.gating_comparisons(ready), scale), scale
-
 
 def _write_kept(keeper: BurstKeeper, workplace: Workplace, result: SessionResult) -> None:
     plan = workplace.plan
@@ -606,12 +479,6 @@ def _write_kept(keeper: BurstKeeper, workplace: Workplace, result: SessionResult
         plan.config.settings,
         result.wall_s,
     )
-
-
-def _cases_per_measured(states: Sequence[CaseState]) -> float:
-    """Return the number of cases divided by the number that were measured."""
-    seen = sum(bool(state.rounds) for state in states)
-    return len(states) / seen if seen else 1.0
 
 
 def _written_trees(plan: SessionPlan) -> Iterator[Failure]:

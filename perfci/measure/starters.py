@@ -59,15 +59,13 @@ class Starters:
         cases: Sequence[Case],
         sweep: int,
         *,
-        concurrent: bool = False,
         following: Sequence[Sequence[Case]] = (),
     ) -> Iterator[OpenStarters | None]:
         """Yield what forks the workers of ``cases``, or None if each has to be a fresh process.
 
         ``cases`` belong to one group. Both sides start alike: a forked worker next to a fresh one
-        would compare the ways to start. If ``concurrent``, both starters start at the same time,
-        the second one on the parent's cores, which are idle. ``following`` are the cases of the
-        next ancestors, which start on those cores one after the other. Raises BudgetEnded.
+        would compare the ways to start. ``following`` are the cases of the next ancestors, which
+        start on the parent's idle cores, one after the other. Raises BudgetEnded.
         """
         file = cases[0].file
         self._following = ()
@@ -77,7 +75,7 @@ class Starters:
         with ExitStack() as stack:
             ancestor = self._ancestor_of(cases, stack)
             if ancestor is None:
-                yield self._starters_of(cases, sweep, stack, concurrent=concurrent)
+                yield self._starters_of(cases, sweep, stack)
                 return
             self._ancestors += 1
             self._following = following
@@ -203,7 +201,7 @@ class Starters:
             starter = self._ancestor(cases[0], preload)
         stack.callback(starter.close)
         importlib.import_module("scipy.special")  # the first verdict needs it, and it takes 0.4 s
-        unfit = self._imported((starter,))
+        unfit = self._imported(starter)
         why = finding("ancestor-unfit", message=unfit) if unfit else None
         if not why and starter.preloaded:
             why = unlike_reason(starter.preloaded, self._plan.discovered, file, self._plan.owner)
@@ -228,39 +226,31 @@ class Starters:
         }
 
     def _starters_of(
-        self, cases: Sequence[Case], sweep: int, stack: ExitStack, *, concurrent: bool
+        self, cases: Sequence[Case], sweep: int, stack: ExitStack
     ) -> OpenStarters | None:
         starters: dict[str, Starter] = {}
-        waiting: list[Starter] = []
         for side in starting_order(self._plan.sides, sweep):
-            launch = self._plan.launch(side)
-            if waiting and self._plan.cores.parent:
-                launch = replace(launch, affinity=self._plan.cores.parent)
             starter = self._workplace.executor.starter(
-                self._plan.starter_order(side, cases), launch, budget_end=self._workplace.budget_end
+                self._plan.starter_order(side, cases),
+                self._plan.launch(side),
+                budget_end=self._workplace.budget_end,
             )
             stack.callback(starter.close)
             starters[side.name] = starter
-            waiting.append(starter)
-            if concurrent and len(starters) < len(self._plan.sides):
-                continue
-            unfit = self._imported(waiting)
-            waiting.clear()
-            if unfit:
+            if unfit := self._imported(starter):
                 file = cases[0].file
                 self._unfit[file] = unfit
                 self._workplace.journal.note(f"{file}: workers start afresh: {unfit}")
                 stack.pop_all().close()
                 return None
-        return OpenStarters(starters, concurrent)
+        return OpenStarters(starters)
 
-    def _imported(self, starters: Sequence[Starter]) -> str:
-        """Wait until all ``starters`` have imported. Return why one of them can't fork, or ""."""
-        for starter in starters:
-            if unfit := starter.imported(self._settings.timeout):
-                return unfit
-            if self._plan.cores.workers:
-                starter.move(self._plan.cores.workers)
+    def _imported(self, starter: Starter) -> str:
+        """Wait until ``starter`` has imported. Return why it can't fork, or ""."""
+        if unfit := starter.imported(self._settings.timeout):
+            return unfit
+        if self._plan.cores.workers:
+            starter.move(self._plan.cores.workers)
         return ""
 
     def notes(self) -> tuple[str, ...]:

@@ -46,7 +46,6 @@ METRICS = {
         rounds_setting="compile_rounds",
     ): "kernels that Inductor generated for these graphs, with an empty compile cache",
 }
-_STARTS = ("cold_start", "import_time")
 _COMPILES = ("compile_time", "compile_time_cached")
 _CAPTURED, _KERNELS = "captured_calls", "generated_kernels"
 _LEAST_GROWTH_S = 0.001
@@ -67,15 +66,12 @@ class Start(Collector):
         }
 
     def after_bursts(self) -> Reading:
-        """Return both times if the start was undisturbed, and the counts of what was compiled."""
+        """Return both times, and the counts of what was compiled."""
         return self._times().joined(self._amounts())
 
     def _times(self) -> Reading:
-        order = self.scene.order
-        if not order.cold_start:
-            return Reading(missing=dict.fromkeys(_STARTS, "both sides started at once"))
         imports = {"import_time": self.scene.imports}
-        if self.scene.compiled() and order.cold_cache:
+        if self.scene.compiled() and self.scene.order.cold_cache:
             return Reading(imports, {"cold_start": "the compile cache was empty"})
         return Reading({**imports, "cold_start": self.scene.start})
 

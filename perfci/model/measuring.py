@@ -96,9 +96,8 @@ class MeasureSettings:
     With ``flush_l2`` a device's cache is flushed before each call. ``residency`` is ``together`` if
     both sides' workers of a round live at once, and ``alternate`` if one lives after the other.
 
-    The last two fields can't be configured. ``inject`` makes ``INJECTABLE`` metrics of head worse
-    on purpose, by shares. The first ``cold_start_rounds`` rounds of a case measure cold start
-    (None: the first ``rounds``). In later rounds both sides may start at once.
+    The last field can't be configured. ``inject`` makes ``INJECTABLE`` metrics of head worse on
+    purpose, by shares.
     """
 
     rounds: int = 5
@@ -117,7 +116,6 @@ class MeasureSettings:
     flush_l2: bool = False
     residency: str = "together"
     inject: Mapping[str, float] = field(default_factory=dict)
-    cold_start_rounds: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

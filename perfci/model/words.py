@@ -297,7 +297,6 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
     "budget-ended": "the time budget was too short",
     "interrupted": "interrupted before the first round was complete",
     "session-ended": "the session ended before the first round was complete",
-    "not-reached": "not measured: stopped at the first regression (--fail-fast)",
     # of lines that accept a regression
     "accept-from-fork": (
         "`accept` entries from a fork are ignored unless the default branch has them, too"

@@ -29,8 +29,7 @@ class WorkOrder:
     compared with its reference, the outputs of ranks with each other, and operations are counted.
     ``growth``: the growth of memory per call is measured. The metrics of ``accuracy`` and
     ``growth`` are exact: later rounds leave them out if the workers agree. ``flush_l2``: a device's
-    cache is flushed before each call. ``cold_start``: False if the worker's start was disturbed, so
-    that its cold start isn't reported. ``inject`` makes the work worse on purpose, by shares of its
+    cache is flushed before each call. ``inject`` makes the work worse on purpose, by shares of its
     cost.
 
     Forks: with ``fork_socket`` (a descriptor) the process is a starter: it imports
@@ -62,7 +61,6 @@ class WorkOrder:
     preload: tuple[str, ...] | None = None
     compiler: tuple[str, ...] = ()
     fresh_state: Mapping[str, str] = field(default_factory=dict)
-    cold_start: bool = True
     inject: Mapping[str, float] = field(default_factory=dict)
     project: tuple[str, ...] = ()
     checkout: str = ""

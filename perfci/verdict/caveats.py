@@ -34,7 +34,7 @@ _METHOD_CODES = frozenset(
         "one-ancestor", "no-pairs", "one-pair", "no-values-on-one-side",
         "one-value-on-one-side", "one-session",
         "one-session-of-spread", "nothing-measured", "no-round", "budget-ended", "interrupted",
-        "session-ended", "not-reached", "measure-together",
+        "session-ended", "measure-together",
         # the values are too coarse for a test, or no numbers
         "same-values", "no-spread", "no-spread-on-one-side", "not-finite", "out-of-range",
         "below-floor", "no-ratio", "no-ratio-of-mean",

@@ -126,17 +126,6 @@ def undecided_metrics(
     )
 
 
-def looking_worse(rows: Iterable[Comparison], policy: Policy) -> tuple[Comparison, ...]:
-    """Return the rows that must be decided and are worse by their threshold, significant or not."""
-    return tuple(
-        row
-        for row in rows
-        if row.gate == "fail"
-        and policy.undecided(row.metric) == "inconclusive"
-        and _looks_worse(row)
-    )
-
-
 def _looks_worse(row: Comparison) -> bool:
     change, _, _ = worse_by(row)
     return change is not None and change >= threshold_of(row)

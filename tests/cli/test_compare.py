@@ -70,11 +70,6 @@ def test_uncommitted_changes_are_a_side_and_the_checkout_is_untouched(slowed: Pr
     assert slowed.git("worktree", "list").count("\n") == 1
 
 
-def test_fail_fast_stops_at_the_first_regression(slowed: Project) -> None:
-    report = slowed.report("compare", "main", "feature", "--fail-fast", "--seed", "1", code=1)
-    assert any("fail-fast" in note for note in report["notes"])
-
-
 @pytest.mark.processes
 @pytest.mark.usefixtures("single_round")
 def test_two_pythons_can_be_compared(project: Project) -> None:

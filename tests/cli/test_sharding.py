@@ -178,12 +178,6 @@ def test_a_shard_without_cases_passes(slowed: Project) -> None:
     assert "Shard 9/9 has nothing to measure." in report["notes"]
 
 
-def test_a_shard_is_measured_whole(slowed: Project) -> None:
-    done = slowed.perfci("compare", "main", "feature", "--shard", "1/2", "--fail-fast")
-    assert done.code == 2, done.text
-    assert "Choose one" in done.without_traceback().err
-
-
 def test_a_check_can_be_sharded(slowed: Project, folder: Path) -> None:
     slowed.git("checkout", "--quiet", "main")
     try:

@@ -77,7 +77,6 @@ def test_an_error_of_all_shards_is_one_and_their_options_are_those_given(
         (("main", "--shards", "2"), "--engine and --shards belong together"),
         (("main", "--sbatch", "exclusive"), "--sbatch and --job-dir need --engine and"),
         (("main", *ENGINE, "--shard", "1/2"), "--shard doesn't go with --engine"),
-        (("main", *ENGINE, "--fail-fast"), "--fail-fast doesn't go with --engine"),
         (("feature", *ENGINE), "the same commit"),
     ],
 )

@@ -39,12 +39,11 @@ def rounds_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
                 log="",
                 used=None,
                 measured_s=0.0,
-                start_s=0.0,
             )
             for output in results
         ]
 
-    def count(scale: float = 1.0, cases: int = 1, *, fail_fast: bool = False) -> int:
+    def count(scale: float = 1.0, cases: int = 1) -> int:
         plan = SimpleNamespace(
             sides=[
                 SimpleNamespace(name=name, root=tmp_path, python="", tree="", overlay=Overlay(""))
@@ -70,7 +69,7 @@ def rounds_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
             gpu=GpuWatches(),
             shown=SimpleNamespace(progress=lambda _: None),
         )
-        session = Session(workplace, SessionOptions(scale=scale, fail_fast=fail_fast))
+        session = Session(workplace, SessionOptions(scale=scale))
         return session.measure(tuple(case(f"case{n}") for n in range(cases))).rounds
 
     return count
@@ -86,12 +85,7 @@ def test_a_scale_that_rounding_made_larger_costs_no_round(rounds_of) -> None:
     assert [rounds_of(scale) for scale in (10.0 + 1e-12, 10.5)] == [6, 7]
 
 
-def test_fail_fast_ends_at_the_first_case_but_is_as_sure_as_a_session_of_all(rounds_of) -> None:
-    assert [rounds_of(cases=count, fail_fast=True) for count in (1, 12)] == [5, 7]
-
-
-@pytest.mark.parametrize("fail_fast", [False, True])
-def test_a_case_is_compared_once_a_round(rounds_of, monkeypatch, fail_fast: bool) -> None:
+def test_a_case_is_compared_once_a_round(rounds_of, monkeypatch) -> None:
     compared: list[tuple[str, int]] = []
 
     def counting(case, base, *rest, **more):
@@ -99,6 +93,6 @@ def test_a_case_is_compared_once_a_round(rounds_of, monkeypatch, fail_fast: bool
         return compare_case(case, base, *rest, **more)
 
     monkeypatch.setattr(state_module, "compare_case", counting)
-    rounds_of(cases=3, fail_fast=fail_fast)
+    rounds_of(cases=3)
     assert compared
     assert len(compared) == len(set(compared))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from perfci.measure.budget import Budget, RemainingTime
+from perfci.measure.budget import Budget
 from perfci.measure.progress import CaseNeeds, case_states
 from perfci.measure.reach import reaches
 from perfci.model.case import Case
@@ -70,7 +70,7 @@ def test_cases_that_the_budget_leaves_out_need_more_than_the_budget() -> None:
     first.rounds, first.first_round_s, first.longest_round_s = 5, 8.0, 8.0
     first.took_s, first.wall_s = [8.0, *[5.25] * 4], 29.0
     needs = CaseNeeds(MeasureSettings(rounds=5, budget=70.0), Policy())
-    budget = Budget(needs, RemainingTime(needs, looks=False), states)
+    budget = Budget(needs, {}, states)
     times = {"start_s": 0.0, "left_s": 31.0}
     assert budget.enough_for(states[1:], 0, **times) == []
     (note,) = budget.notes(states, 0, **times)

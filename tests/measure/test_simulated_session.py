@@ -302,15 +302,6 @@ def test_alternate_sides_live_one_at_a_time_in_turns_abba(
     assert workers.begun[:8] == ["base", "head", "head", "base"] * 2
     row = rows(report, "steady")["latency_p50"]
     assert (row["status"], round(row["ratio"], 1)) == ("regressed", 2.0)
-    (note,) = (note for note in report["notes"] if "residency" in note)
-    assert f"{len(workers.begun)} workers started one after the other" in note
-
-
-def test_fail_fast_measures_no_case_after_a_failure(project: Project, workers: Simulated) -> None:
-    workers.before = lambda work, _: ("RuntimeError", "boom") if work.side == "head" else None
-    report = project.report(*SAME, "--fail-fast", code=3)
-    assert sum(workers.started.values()) == 2
-    assert any("--fail-fast" in note for note in report["notes"])
 
 
 def test_a_side_that_has_no_memory_before_the_other_is_there_fails_alone(

@@ -12,9 +12,7 @@ from benchmarks.corpus import score
 from benchmarks.corpus.replay import Replay, replayed
 from benchmarks.corpus.score import Outcome
 from benchmarks.corpus.sessions import DATA, recorded_sessions
-from perfci.measure import starters
 from perfci.measure.kept_bursts import KeptSession, read_kept
-from perfci.model.finding import finding
 from perfci.verdict.policy import Policy
 from tests.builders.project import Project
 from tests.builders.simulated import Simulated
@@ -49,23 +47,6 @@ def test_a_replay_decides_what_the_session_would_have_and_stops_where_it_would(
     # as one of twenty cases a change isn't believed before the eighth round
     assert slower.rounds == 8
     assert steady.seconds < slower.seconds
-
-
-def test_each_kept_round_measures_how_long_its_imports_take(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Without a common ancestor both sides may start at once after the least rounds: not here."""
-    monkeypatch.setattr(starters, "preload_of", lambda *_: finding("ancestor-python"))
-    project = Project(tmp_path / "project", Simulated(spread=0.003))
-    project.counting(1000)
-    project.commit("base")
-    project.report(
-        "compare", "HEAD", "HEAD", "--allow-same-commit", "-k", "steady", "--keep-bursts", "kept"
-    )
-    (path,) = (project.folder / "kept").iterdir()
-    rounds = read_kept(path).rounds
-    assert len(rounds) == 9
-    assert all("import_time" in kept.workers["head"].output.values for kept in rounds)
 
 
 def test_rounds_of_one_ancestor_are_replayed_as_such(session: KeptSession) -> None:

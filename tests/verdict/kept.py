@@ -209,7 +209,6 @@ def judged(kept: Kept) -> dict[str, Any]:
     checks = {f"check-{count}": _checked(kept, count) for count in (1, 2, 3)}
     reports = {
         "compare": compared,
-        "stopped": _compared(kept, ended="fail-fast", scale=3.0),
         "interrupted": _compared(kept, ended="interrupted"),
         "run": _alone(kept),
         **{name: _decided(report) for name, (_, report) in checks.items()},
@@ -257,25 +256,25 @@ def _decided(report: Report) -> Report:
     return with_verdict(report, default_policy())
 
 
-def _result(kept: Kept, sides: tuple[str, ...], ended: str = "done", scale: float = 1.0):
+def _result(kept: Kept, sides: tuple[str, ...], ended: str = "done"):
     states = []
     for case in kept.cases:
         outputs = {side: list(getattr(case, side)) for side in sides}
         state = CaseState(case.case, "slug", outputs, list(case.failures))
         state.rounds, state.wall_s = len(case.head), case.wall_s
         states.append(state)
-    return SessionResult(tuple(states), 30.0, 4.0, 60, ended, (), scale)
+    return SessionResult(tuple(states), 30.0, 4.0, 60, ended, ())
 
 
-def _both(kept: Kept, shard: str = "", ended: str = "done", scale: float = 1.0) -> Report:
-    result = _result(kept, ("base", "head"), ended, scale)
+def _both(kept: Kept, shard: str = "", ended: str = "done") -> Report:
+    result = _result(kept, ("base", "head"), ended)
     one_sided = () if shard == "2/2" else ("removed",), () if shard == "2/2" else ("added",)
     report = _undecided(kept, result, "compare", shard)
     return conclude(report, result, *one_sided, default_policy(), {})
 
 
-def _compared(kept: Kept, shard: str = "", ended: str = "done", scale: float = 1.0) -> Report:
-    return _decided(_both(kept, shard, ended, scale))
+def _compared(kept: Kept, shard: str = "", ended: str = "done") -> Report:
+    return _decided(_both(kept, shard, ended))
 
 
 def _alone(kept: Kept) -> Report:
