@@ -101,4 +101,4 @@ gpu-check:
 	$(BIN)/python -m benchmarks.gpu.check --json gpu-check.json
 
 slurm-check: $(VENV)/.installed
-	CHECK_SLURM=1 $(BIN)/python -m pytest -p no:xdist tests/engine/test_real_slurm.py
+	CHECK_SLURM=1 $(BIN)/python -m pytest -p no:xdist tests/slurm/test_real_slurm.py

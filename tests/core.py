@@ -43,7 +43,6 @@ CORE: Mapping[str, tuple[str, ...]] = {
         "test_each_side_runs_its_own_code_and_has_its_own_commits_configuration_of_pytest[pyproject",
         "test_a_case_for_each_test_and_set_of_parameters_that_measures",
     ),
-    "cli/test_slurm_engine.py": ("test_shards_are_merged_and_leave_no_folder",),
     "commands/nightly/test_failures.py": (
         "test_a_commit_of_before_the_package_moved_is_recorded_and_older_gaps_are_filled",
     ),
@@ -56,6 +55,7 @@ CORE: Mapping[str, tuple[str, ...]] = {
         "test_each_side_runs_its_own_code[flat, setuptools, compiled]",
         "test_each_side_runs_its_own_code[src, setuptools, compat, pure]",
     ),
+    "slurm/test_slurm.py": ("test_shards_are_merged_and_leave_no_folder",),
     "worker/test_distributed.py": ("test_the_examples_make_their_steps[ddp]",),
     "worker/test_torchrun.py": ("test_the_example_trains_by_the_steps_that_it_gives[ddp]",),
     "workflows/test_action.py": ("test_with_a_real_perfci_the_outputs_say_what_it_found",),

@@ -7,7 +7,7 @@
 # The exit code is the verdict's. docs/clusters.md says more.
 set -eu
 exec perfci compare "${1:-main}" "${2:-HEAD}" \
-  --engine slurm --shards "${SHARDS:-2}" \
+  --slurm "${SHARDS:-2}" \
   --sbatch "partition=${PARTITION:-gpu} exclusive" \
   --job-dir "${JOB_DIR:-$HOME/perfci-job}" \
   --json report.json --markdown comment.md

@@ -27,7 +27,7 @@ from perfci.cli.options import (
 )
 from perfci.cli.printing import is_quiet, is_terminal, say, say_red, show
 from perfci.cli.report import ExportingCommand, conclude
-from perfci.cli.shards import PartedCommand, engine_options
+from perfci.cli.shards import ShardedCommand, slurm_options
 from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS
 from perfci.model.case import Case
 from perfci.report.clean import clean_json, clean_line, clean_lines
@@ -35,7 +35,7 @@ from perfci.report.clean import clean_json, clean_line, clean_lines
 
 @click.command(
     "compare",
-    cls=PartedCommand,
+    cls=ShardedCommand,
     epilog="Example: perfci compare main HEAD -k encoder --markdown comment.md\n\n"
     "Exit codes: 0 no regression was found (also inconclusive), 1 regression, 2 usage, "
     "3 no trustworthy verdict, 4 git, disk or database.",
@@ -88,7 +88,7 @@ from perfci.report.clean import clean_json, clean_line, clean_lines
     help="Measure all rounds of each case, and keep their bursts in a file here.",
 )
 @shard_option
-@engine_options
+@slurm_options
 @inject_option
 @strict_option
 @record_options
@@ -117,7 +117,7 @@ def compare_command(
 
 @click.command(
     "check",
-    cls=PartedCommand,
+    cls=ShardedCommand,
     epilog="Example: perfci check --markdown comment.md --json report.json",
 )
 @click.argument("head", default=".", shell_complete=refs)
@@ -134,7 +134,7 @@ def compare_command(
     help="Exit with 0 and a notice where no baseline is stored, instead of 2.",
 )
 @shard_option
-@engine_options
+@slurm_options
 @inject_option
 @strict_option
 @record_options

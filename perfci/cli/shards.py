@@ -1,4 +1,4 @@
-"""Shards: ``perfci merge``, and ``--engine slurm``, which measures and merges."""
+"""Shards: ``perfci merge``, and ``--slurm``, which measures and merges."""
 
 from __future__ import annotations
 
@@ -29,101 +29,73 @@ from perfci.cli.report import (
     shown_as,
     worst_code,
 )
-from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS, joined_error
+from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS
 from perfci.report.clean import clean_line
 from perfci.verdict.shards import MOST_SHARDS
 
 if TYPE_CHECKING:
-    from perfci.commands.shards import EngineOptions, MergedReport
+    from perfci.commands.shards import MergedReport
 
-_OWN_NAMES = ("engine", "shards", "sbatch", "job_folder")
-"""The parameters of ``_ENGINE_OPTIONS``."""
+_OWN_NAMES = ("shards", "sbatch", "job_folder")
+"""The parameters of ``_SLURM_OPTIONS``."""
 _NOT_FORWARDED = {
     *_OWN_NAMES, "shard", "benchmarks_of", "log_folder", "strict", "verbose",
     "quiet", "log_format",
 }  # fmt: skip
 """Options that are for the merging process, or are passed to each shard in another way."""
-_ENGINE_OPTIONS = stack(
+_SLURM_OPTIONS = stack(
     click.option(
-        "--engine",
-        type=click.Choice(["slurm"]),
-        help="Have --shards measured by Slurm, and merge.",
-    ),
-    click.option(
-        "--shards",
+        "--slurm",
+        "shards",
         type=click.IntRange(1, MOST_SHARDS),
         metavar="N",
-        help="Number of shards that --engine measures.",
+        help="Have Slurm measure N shards, and merge.",
     ),
     click.option(
         "--sbatch",
         multiple=True,
         metavar="WORDS",
-        help='Options of sbatch for --engine slurm: "partition=gpu gres=gpu:1 exclusive".',
+        help='Options of sbatch for --slurm: "partition=gpu gres=gpu:1 exclusive".',
     ),
     click.option(
         "--job-dir",
         "job_folder",
         type=FOLDER,
         metavar="DIR",
-        help="Where --engine makes its job's folder (default: the cache folder).",
+        help="Where --slurm makes its job's folder (default: the cache folder).",
     ),
 )
 _WORDS = f"{__name__}.words"
 """The key of the command line's words in click's context."""
 
 
-def engine_options(function: Callable[..., int]) -> Callable[..., int]:
-    """Add the engine's options to a ``PartedCommand``.
+def slurm_options(function: Callable[..., int]) -> Callable[..., int]:
+    """Add the options of --slurm to a ``ShardedCommand``.
 
-    If any of them is given, shards are measured instead of calling ``function``.
+    With --slurm, shards are measured instead of calling ``function``.
     """
 
     @wraps(function)
     def either(**given: Any) -> int:
-        own = {name: value for name in _OWN_NAMES if (value := given.pop(name))}
-        if not own:
-            return function(**given)
-        return _measure_by_engine(_engine_options(own, given, click.get_current_context()), **given)
+        own = {name: given.pop(name) for name in _OWN_NAMES}
+        if own["shards"]:
+            return _measure_by_slurm(own, click.get_current_context(), **given)
+        if own["sbatch"] or own["job_folder"]:
+            raise click.UsageError("--sbatch and --job-dir need --slurm")
+        return function(**given)
 
-    return _ENGINE_OPTIONS(either)
-
-
-def _engine_options(
-    own: Mapping[str, Any], given: Mapping[str, Any], context: click.Context
-) -> EngineOptions:
-    from perfci.commands.shards import EngineOptions
-
-    if {"engine", "shards"}.isdisjoint(own):
-        needs = "--sbatch and --job-dir need --engine and --shards"
-        raise click.UsageError(f"{needs}. Give both")
-    if "engine" not in own or "shards" not in own:
-        raise click.UsageError("--engine and --shards belong together. Give both")
-    for name in ("shard", "last_failed", "if_stored"):
-        if given.get(name):
-            raise click.UsageError(f"--{name.replace('_', '-')} doesn't go with --engine")
-    return EngineOptions(
-        shards=own["shards"],
-        sbatch=own.get("sbatch", ()),
-        folder=own.get("job_folder"),
-        log_folder=given["log_folder"],
-        options=_forwarded(context),
-    )
+    return _SLURM_OPTIONS(either)
 
 
 def _forwarded(context: click.Context) -> tuple[str, ...]:
     """Return the options for each shard's command, as they were written."""
-    command = context.command
-    parser = command.make_parser(context)
+    parser = context.command.make_parser(context)
     written, _, order = parser.parse_args(list(context.meta[_WORDS]))
     words: list[str] = []
     for option in dict.fromkeys(order):
         name = str(option.name)
-        if (
-            not isinstance(option, click.Option)
-            or name in _NOT_FORWARDED
-            or name.startswith(OUTPUT)
-        ):
+        own = name in _NOT_FORWARDED or name.startswith(OUTPUT)
+        if own or not isinstance(option, click.Option):
             continue
         value = written[name]
         if option.is_flag:
@@ -134,8 +106,8 @@ def _forwarded(context: click.Context) -> tuple[str, ...]:
     return tuple(words)
 
 
-class PartedCommand(ExportingCommand):
-    """Keeps its words as they were written. With --engine, each shard gets some of them."""
+class ShardedCommand(ExportingCommand):
+    """Keeps its words as they were written. With --slurm, each shard gets some of them."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse, and keep the words."""
@@ -143,8 +115,9 @@ class PartedCommand(ExportingCommand):
         return super().parse_args(ctx, args)
 
 
-def _measure_by_engine(
-    parts: EngineOptions,
+def _measure_by_slurm(
+    own: Mapping[str, Any],
+    context: click.Context,
     *,
     head: str,
     outputs: Mapping[str, Path],
@@ -156,24 +129,27 @@ def _measure_by_engine(
 ) -> int:
     """Have the shards measured, print the merged reports, and return the exit code."""
     from perfci.commands.project import open_project
-    from perfci.commands.shards import check_in_parts, compare_in_parts
+    from perfci.commands.shards import SlurmOptions, check_by_slurm, compare_by_slurm
 
+    for name in ("shard", "last_failed", "if_stored"):
+        if given.get(name):
+            raise click.UsageError(f"--{name.replace('_', '-')} doesn't go with --slurm")
+    options = SlurmOptions(
+        own["shards"], own["sbatch"], own["job_folder"], given["log_folder"], _forwarded(context)
+    )
     with calling() as caller:
         project = open_project(caller, **{name: given[name] for name in PROJECT_OPTIONS})
         if base is None:
-            collected = check_in_parts(project, head, parts, outputs)
+            collected = check_by_slurm(project, head, options, outputs)
         else:
-            collected = compare_in_parts(
-                project, base, head, parts, outputs, same=same, benchmarks_of=benchmarks_of
+            collected = compare_by_slurm(
+                project, base, head, options, outputs, same=same, benchmarks_of=benchmarks_of
             )
     for merged in collected.reports:
         show_report(merged.report, verbose=verbose, err=bool(merged.shown))
         show_texts(shown_as(name, text) for name, text in merged.shown.items())
     if collected.kept and not is_quiet():
         say(f"perfci: what the shards printed is in {collected.kept}", err=True)
-    for merged in collected.reports:
-        if merged.problem is not None:
-            raise merged.problem
     strict = project.config.policy.strict
     return worst_code(merged_code(merged, strict=strict) for merged in collected.reports)
 
@@ -213,18 +189,13 @@ def merge_command(
 
     policy = configuration(root_here(), config_path, strict=strict).policy
     codes = []
-    problems = []
     for merged in merge_reports(files, policy, outputs, expect=expect):
         show_texts(shown_as(name, text) for name, text in merged.shown.items())
-        if merged.problem is not None:
-            problems.append(merged.problem)
-        elif not merged.shown:
+        if not merged.shown:
             say(str(merged.outputs["json"]))
         verdict = f"{merged.report.verdict.status} — {headline(outline(merged.report))}"
         say(f"perfci: {clean_line(verdict, 600)}", err=True)
         codes.append(merged_code(merged, strict=policy.strict))
-    if problems:
-        raise joined_error(problems)
     return worst_code(codes)
 
 

@@ -379,15 +379,6 @@ def require_two_sides(base: RequestedSide, head: RequestedSide) -> None:
     )
 
 
-def commit_pair(project: Project, base: str, head: str, *, same: bool) -> tuple[str, str]:
-    """Return the SHAs of both commits, for sessions that check them out by themselves."""
-    sides = (project.side("base", base), project.side("head", head))
-    require_commits(*sides)
-    if not (same or project.config.settings.inject):
-        require_two_sides(*sides)
-    return sides[0].resolved.sha, sides[1].resolved.sha
-
-
 def require_commits(*sides: RequestedSide) -> None:
     """Raise UsageError if a side is the working tree with changes."""
     if any(side.resolved.dirty for side in sides):

@@ -1,31 +1,27 @@
-"""``--engine slurm`` and ``merge``: a comparison in shards, gathered and decided as one report."""
+"""``--slurm`` and ``merge``: a comparison in shards, gathered and decided as one report."""
 
 from __future__ import annotations
 
+import math
 import re
+import shlex
 import shutil
+import subprocess
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from perfci.baselines.store import BaselineStore
 from perfci.commands.check import require_stored
 from perfci.commands.project import cache_folder, load_report
-from perfci.commands.revisions import commit_pair, require_commits
-from perfci.engine.job import JobFolder, Plan
-from perfci.engine.slurm import (
-    GatheredReports,
-    SlurmEngine,
-    gather,
-    require_slurm,
-    slurm_options,
-)
-from perfci.errors import DamagedFile, MeasureError, OutsideError, PerfciError
+from perfci.commands.revisions import require_commits, require_two_sides
+from perfci.errors import DamagedFile, MeasureError, OutsideError, UsageError
 from perfci.outputs import STANDARD_OUTPUT, check_writable, files_of, rendered, write_files
-from perfci.verdict.merge import Merged, merge
-from perfci.verdict.shards import Shard
+from perfci.verdict.merge import merge
 
 if TYPE_CHECKING:
     from perfci.commands.project import Project
@@ -33,28 +29,35 @@ if TYPE_CHECKING:
     from perfci.verdict.policy import Policy
 
 _PAUSE_S = 5.0
-"""Time between two looks at the shards, in s."""
+"""Time between two looks at the shards."""
 _SET_UP_S = 600.0
 """Time limit of a shard's first check-out and build, and of the report; its budget is added."""
-_ERROR_FIELDS = ("slug", "message", "advice")
-"""The fields in which the errors of all shards must agree to be raised as one error."""
+_SETTLE_S = 15.0
+"""Longest wait for a report after the array has ended: a shared folder may show it late."""
+_CANCEL_S = 90.0
+"""Longest wait for cancelled shards. Slurm gives each KillWait (30 s by default) to report."""
+_OWN = ("array", "chdir", "error", "job-name", "output", "parsable", "wrap", "wait", "requeue")
+"""Options of ``sbatch`` that perfci sets."""
+_TASK = "$SLURM_ARRAY_TASK_ID"
+_LOG_BYTES = 2000
+"""How much of a log's end is looked through for its last line."""
 _KEY = re.compile(r"[a-z0-9][a-z0-9._-]{0,199}")
 """The form of an environment's key, which goes into the names of files."""
 
 
 @dataclass(frozen=True, slots=True)
-class EngineOptions:
-    """The number of ``shards`` of a comparison, and how Slurm measures them.
+class SlurmOptions:
+    """The number of ``shards`` that Slurm measures. ``sbatch`` are words for its options.
 
-    ``sbatch`` are words for Slurm. The job's folder is made in ``folder``, None for the cache.
-    ``options`` go to every shard's command as they were given.
+    The job's folder is made in ``folder``, None for the cache. ``command`` are the options of every
+    shard's command as they were given.
     """
 
     shards: int
     sbatch: tuple[str, ...] = ()
     folder: Path | None = None
     log_folder: Path | None = None
-    options: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,27 +71,31 @@ class ShardReports:
     kept: Path | None
 
 
-def compare_in_parts(
+def compare_by_slurm(
     project: Project,
     base: str,
     head: str,
-    parts: EngineOptions,
+    options: SlurmOptions,
     outputs: Mapping[str, Path],
     *,
     same: bool = False,
     benchmarks_of: str | None = None,
 ) -> ShardReports:
-    """Measure ``base`` and ``head`` by ``parts``, and write the merged report to ``outputs``."""
-    shas = commit_pair(project, base, head, same=same)
-    of = ("--benchmarks-of", project.repository.resolve(benchmarks_of).sha) if benchmarks_of else ()
-    parts = replace(parts, options=(*parts.options, *of))
-    return _ShardedCommand(project, ("compare", *shas), parts, outputs).run()
+    """Have ``base`` and ``head`` measured, and write the merged report to ``outputs``."""
+    sides = (project.side("base", base), project.side("head", head))
+    require_commits(*sides)
+    if not (same or project.config.settings.inject):
+        require_two_sides(*sides)
+    words = ["compare", *(side.resolved.sha for side in sides)]
+    if benchmarks_of:
+        words += ["--benchmarks-of", project.repository.resolve(benchmarks_of).sha]
+    return _measured(project, words, options, outputs)
 
 
-def check_in_parts(
-    project: Project, head: str, parts: EngineOptions, outputs: Mapping[str, Path]
+def check_by_slurm(
+    project: Project, head: str, options: SlurmOptions, outputs: Mapping[str, Path]
 ) -> ShardReports:
-    """Measure ``head`` by ``parts`` against the stored baseline, and write the merged report.
+    """Have ``head`` measured against the stored baseline, and write the merged report.
 
     Raises NoBaseline if none is stored. Each shard confirms its own suspects.
     """
@@ -96,98 +103,163 @@ def check_in_parts(
     require_stored(BaselineStore(project.root / config.baselines), config.baselines)
     side = project.side("head", head)
     require_commits(side)
-    return _ShardedCommand(project, ("check", side.resolved.sha), parts, outputs).run()
+    return _measured(project, ["check", side.resolved.sha], options, outputs)
 
 
-@dataclass(frozen=True, slots=True)
-class _ShardedCommand:
-    """A command whose shards Slurm measures, and where their merged report goes."""
-
-    project: Project
-    command: tuple[str, ...]
-    parts: EngineOptions
-    outputs: Mapping[str, Path]
-
-    def run(self) -> ShardReports:
-        parts, caller = self.parts, self.project.caller
-        check_writable(self.outputs)
-        require_slurm()
-        folder = JobFolder.make((parts.folder or cache_folder() / "jobs").absolute())
-        engine = SlurmEngine(folder, f"perfci-{folder.path.name}", slurm_options(parts.sbatch))
-        plan = self._plan(folder)
-        gathered = gather(plan, engine, shown=caller.step, pause_s=_PAUSE_S)
-        return self._collected(plan, folder, gathered)
-
-    def _plan(self, folder: JobFolder) -> Plan:
-        parts = self.parts
-        words = [sys.executable, "-P", "-m", "perfci", *self.command, *parts.options]
-        words += ["--log-format", "json"]  # so that a shard's error can be read back
-        names = tuple(f"shard-{number}.json" for number in range(1, parts.shards + 1))
-        commands = []
-        for number, name in enumerate(names, start=1):
-            shard = str(Shard(number, parts.shards))
-            options = ["--shard", shard, "--json", str(folder.path / name)]
-            if parts.log_folder:
-                options += ["--log-dir", str(parts.log_folder.absolute() / f"shard-{number}")]
-            commands.append((*words, *options))
-        return Plan(
-            folder=str(self.project.caller.folder),
-            commands=tuple(commands),
-            reports=names,
-            time_limit_s=self.project.config.settings.budget + _SET_UP_S,
-        )
-
-    def _collected(self, plan: Plan, folder: JobFolder, gathered: GatheredReports) -> ShardReports:
-        """Merge the reports of the shards. The folder stays if one of them is missing."""
-        early = {number for number, file in gathered.reports.items() if not _is_finished(file)}
-        losses = dict.fromkeys(early, "was ended early")
-        losses |= {n: "is missing" for n in plan.numbers if n not in gathered.reports}
-        notes = tuple(
-            f"Shard {number} of {self.parts.shards} {losses[number]}: {gathered.ends[number]}."
-            for number in sorted(losses)
-        )
-        if not gathered.reports:
-            if gathered.cancelled:
-                raise KeyboardInterrupt
-            raise _refused_alike(plan, folder) or MeasureError(
-                "no-shard-reported",
-                " ".join(notes),
-                f"What they printed is in {folder.path}.",
-            )
-        files = tuple(gathered.reports.values())
-        policy, count = self.project.config.policy, self.parts.shards
-        merged = merge_reports(files, policy, self.outputs, expect=count, notes=notes)
-        if notes:
-            return ShardReports(merged, folder.path)
-        shutil.rmtree(folder.path)
-        return ShardReports(merged, None)
+def _measured(
+    project: Project, words: Sequence[str], options: SlurmOptions, outputs: Mapping[str, Path]
+) -> ShardReports:
+    """Have an array of Slurm's measure the shards, and merge what they report."""
+    check_writable(outputs)
+    folder = _make_folder(options.folder or cache_folder() / "jobs")
+    script = folder / "array.sh"
+    command = shlex.join([sys.executable, "-P", "-m", "perfci", *words, *options.command])
+    parts = [f"exec {command} --shard {_TASK}/{options.shards}"]
+    parts += [f"--json {shlex.quote(str(folder))}/shard-{_TASK}.json"]
+    if logs := options.log_folder:
+        parts += [f"--log-dir {shlex.quote(str(logs.absolute()))}/shard-{_TASK}"]
+    script.write_text(f"#!/bin/sh\n{' '.join(parts)}\n", encoding="utf-8")
+    minutes = math.ceil((project.config.settings.budget + _SET_UP_S) / 60)
+    interrupted = _run_array(
+        [
+            *("sbatch", "--parsable", "--wait", f"--job-name=perfci-{folder.name}"),
+            *("--no-requeue", f"--array=1-{options.shards}", f"--time={minutes}"),
+            *(f"--chdir={project.caller.folder}", f"--output={folder}/shard-%a.log"),
+            *sbatch_options(options.sbatch),
+            str(script),
+        ],
+        folder,
+        lambda there: project.caller.step(f"{there} of {options.shards} shards have reported"),
+    )
+    return _collected(project, folder, options.shards, outputs, interrupted=interrupted)
 
 
-def _is_finished(report: Path) -> bool:
-    """Return whether a report is whole, not of a shard that was ended early."""
+def _make_folder(parent: Path) -> Path:
     try:
-        return not load_report(report).interrupted
-    except DamagedFile:
+        parent.mkdir(parents=True, exist_ok=True)
+        return Path(tempfile.mkdtemp(prefix="job-", dir=parent)).absolute()
+    except OSError as error:
+        raise OutsideError(
+            "job-folder",
+            f"{parent} can't have the job's folder: {error.strerror or error}",
+            "Give --job-dir a folder that can be written, on a file system that all nodes share.",
+        ) from error
+
+
+def sbatch_options(words: Sequence[str]) -> tuple[str, ...]:
+    """Return words such as ``partition=gpu exclusive`` as options of ``sbatch``."""
+    options = []
+    for word in (part for text in words for part in shlex.split(text)):
+        name = word.lstrip("-").partition("=")[0]
+        if name in {*_OWN, ""}:
+            raise UsageError(
+                "sbatch-option",
+                f"--sbatch {word!r}: perfci sets this option itself, or it is none",
+                "Write options of sbatch by their long names, as in --sbatch partition=gpu.",
+            )
+        options.append(f"--{word.lstrip('-')}")
+    return tuple(options)
+
+
+def _run_array(command: Sequence[str], folder: Path, shown: Callable[[int], None]) -> bool:
+    """Run an array until all its tasks have ended. Return whether Ctrl-C cancelled it.
+
+    ``shown`` gets the number of reports that are there. OutsideError if Slurm refuses the array, or
+    to cancel it. submitit was considered: it runs pickled functions, and adds little to ``sbatch``.
+    """
+    with (folder / "job").open("w+b") as job, (folder / "sbatch.log").open("w+b") as log:
+        try:
+            # out of reach of the terminal's Ctrl-C
+            array = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=job, stderr=log, start_new_session=True
+            )
+        except FileNotFoundError as error:
+            raise OutsideError(
+                "no-slurm", "there is no sbatch here", "Run this on a node that submits jobs."
+            ) from error
+        try:
+            while not _has_ended(array, _PAUSE_S):
+                shown(_reports_in(folder))
+            interrupted = False
+        except KeyboardInterrupt:
+            _cancel(array, folder)
+            interrupted = True
+        if array.returncode and not _text(job):  # it was not submitted
+            raise OutsideError(
+                "slurm",
+                f"sbatch failed: {_text(log) or f'exit code {array.returncode}'}",
+                "Try the same options with `sbatch --test-only`.",
+            )
+        return interrupted
+
+
+def _has_ended(array: subprocess.Popen[bytes], within_s: float) -> bool:
+    try:
+        array.wait(within_s)
+    except subprocess.TimeoutExpired:
         return False
+    return True
 
 
-class ShardsRefused(PerfciError):
-    """The error with which the processes of all shards ended, and its exit code."""
+def _cancel(array: subprocess.Popen[bytes], folder: Path) -> None:
+    """Cancel an array by its name, and wait until its tasks have reported and ended."""
+    command = ("scancel", f"--name=perfci-{folder.name}")
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, start_new_session=True
+    )
+    if done.returncode != 0:
+        raise OutsideError(
+            "slurm-not-cancelled",
+            f"the array may still be waiting or running: scancel failed: {done.stderr.strip()}",
+            f"Cancel it once Slurm answers: {' '.join(command)}.",
+        )
+    _has_ended(array, _CANCEL_S)
 
-    def __init__(self, slug: str, message: str, advice: str, exit_code: int) -> None:
-        super().__init__(slug, message, advice)
-        self.exit_code = exit_code
+
+def _text(file: BinaryIO) -> str:
+    file.seek(0)
+    return file.read().decode(errors="replace").strip()
 
 
-def _refused_alike(plan: Plan, folder: JobFolder) -> PerfciError | None:
-    """Return the error with which all shards ended, or None if their errors differ."""
-    first, *others = (folder.error(number) for number in plan.numbers)
-    if not first or any(
-        other.get(name) != first[name] for other in others for name in _ERROR_FIELDS
-    ):
-        return None
-    slug, message, advice = (str(first[name]) for name in _ERROR_FIELDS)
-    return ShardsRefused(slug, message, advice, int(first["exit_code"]))
+def _reports_in(folder: Path) -> int:
+    return len(list(folder.glob("shard-*.json")))
+
+
+def _collected(
+    project: Project, folder: Path, count: int, outputs: Mapping[str, Path], *, interrupted: bool
+) -> ShardReports:
+    """Merge the reports of the shards. The folder stays if one of them is missing."""
+    end = time.monotonic() + _SETTLE_S
+    while not interrupted and _reports_in(folder) < count and time.monotonic() < end:
+        time.sleep(0.5)
+    files = {number: folder / f"shard-{number}.json" for number in range(1, count + 1)}
+    lost = [number for number, file in files.items() if not file.exists()]
+    if len(lost) == count:
+        if interrupted:
+            raise KeyboardInterrupt
+        raise MeasureError(
+            "no-shard-reported",
+            f"no shard has reported. The first one said last: {_last_lines(folder, 1, 6)}",
+            f"What they printed is in {folder}.",
+        )
+    notes = tuple(
+        f"Shard {number} of {count} is missing. It said last: {_last_lines(folder, number, 1)}"
+        for number in lost
+    )
+    there = [file for number, file in files.items() if number not in lost]
+    merged = merge_reports(there, project.config.policy, outputs, expect=count, notes=notes)
+    if lost:
+        return ShardReports(merged, folder)
+    shutil.rmtree(folder)
+    return ShardReports(merged, None)
+
+
+def _last_lines(folder: Path, number: int, count: int) -> str:
+    try:
+        text = (folder / f"shard-{number}.log").read_text(errors="replace")
+    except FileNotFoundError:
+        return "nothing"
+    return "\n".join(text[-_LOG_BYTES:].split("\n")[-count - 1 :]).strip() or "nothing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,14 +267,12 @@ class MergedReport:
     """One environment's report. ``incomplete``: a shard is missing.
 
     ``outputs`` are its own files. ``shown`` are the texts for standard output, by format.
-    ``problem`` is why its files could not be written.
     """
 
     report: Report
     incomplete: bool
     outputs: Mapping[str, Path]
     shown: Mapping[str, str]
-    problem: OutsideError | None
 
 
 def merge_reports(
@@ -220,34 +290,21 @@ def merge_reports(
     """
     named = [(str(file), load_report(file)) for file in files]
     merged = merge(named, policy, expect=expect, notes=notes)
-    files_of_each = [
-        outputs if len(merged) == 1 else _named_by_environment(outputs, report) for report in merged
-    ]
-    for chosen in files_of_each:
-        check_writable(chosen)
-    # all are rendered before the first is written, so that no environment lacks its report
-    texts = [
-        rendered(report.report, chosen)
-        for report, chosen in zip(merged, files_of_each, strict=True)
-    ]
-    return tuple(map(_written, merged, files_of_each, texts))
+    results, texts = [], {}
+    for each in merged:
+        own = outputs if len(merged) == 1 else _named_by_environment(outputs, each.report)
+        check_writable(own)
+        made = rendered(each.report, own)
+        shown = {name: made[path] for name, path in own.items() if path == STANDARD_OUTPUT}
+        texts |= {path: text for path, text in made.items() if path != STANDARD_OUTPUT}
+        results.append(MergedReport(each.report, bool(each.missing), own, shown))
+    write_files(texts)
+    return tuple(results)
 
 
-def _written(
-    merged: Merged, outputs: Mapping[str, Path], texts: Mapping[Path, str]
-) -> MergedReport:
-    problem = None
-    try:
-        write_files({path: text for path, text in texts.items() if path != STANDARD_OUTPUT})
-    except OutsideError as error:
-        problem = error
-    shown = {name: texts[path] for name, path in outputs.items() if path == STANDARD_OUTPUT}
-    return MergedReport(merged.report, bool(merged.missing), outputs, shown, problem)
-
-
-def _named_by_environment(outputs: Mapping[str, Path], merged: Merged) -> dict[str, Path]:
+def _named_by_environment(outputs: Mapping[str, Path], report: Report) -> dict[str, Path]:
     """Add the environment's key to each file's name. A key that perfci doesn't make is refused."""
-    key = merged.report.environment.key
+    key = report.environment.key
     if not _KEY.fullmatch(key):
         raise DamagedFile(
             "damaged-report",

@@ -39,7 +39,7 @@ _LAUNCHER_PROBE = (
 )
 _ADVICE = (
     "ssh, docker run, apptainer exec and srun start another process: put them before perfci, as in "
-    "`docker run IMAGE perfci compare …`, or submit by --engine. What becomes the command that it "
+    "`docker run IMAGE perfci compare …`, or submit by --slurm. What becomes the command that it "
     "is given works: numactl, taskset, setarch, env, chroot, nsenter."
 )
 _CONTAINERS = {
