@@ -290,7 +290,8 @@ def merge_reports(
     """
     named = [(str(file), load_report(file)) for file in files]
     merged = merge(named, policy, expect=expect, notes=notes)
-    results, texts = [], {}
+    results: list[MergedReport] = []
+    texts: dict[Path, str] = {}
     for each in merged:
         own = outputs if len(merged) == 1 else _named_by_environment(outputs, each.report)
         check_writable(own)
