@@ -16,7 +16,9 @@ CORE: Mapping[str, tuple[str, ...]] = {
     "cli/test_asv_suite.py": (
         "test_the_suite_that_asvs_configuration_names_is_found_and_measured",
     ),
-    "cli/test_bisect.py": ("test_the_answer_says_why_with_file_and_line_and_looks_only_once",),
+    "cli/test_bisect.py": (
+        "test_the_slower_commit_is_found_with_its_size_and_a_line_that_replays_it",
+    ),
     "cli/test_calibrate.py": ("test_a_calibration_says_what_it_sees",),
     "cli/test_check_cut_short.py": (
         "test_an_interrupted_check_confirms_nothing_and_a_second_signal_loses_nothing",

@@ -12,8 +12,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from perfci.model.report import Comparison
-from perfci.model.why import Why
 from perfci.version import BISECTION_SCHEMA
 
 Ended = Literal["done", "budget", "interrupted"]
@@ -54,8 +52,6 @@ class Culprit:
     difference: float | None = None
     difference_lo: float | None = None
     difference_hi: float | None = None
-    merged_by: str = ""
-    why: Why | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +60,6 @@ class SkippedCommit:
 
     commit: NamedCommit
     why: str
-
-
-@dataclass(frozen=True, slots=True)
-class Unseen:
-    """Commits of one level, of which only the last was measured."""
-
-    after: NamedCommit
-    last: NamedCommit
-    commits: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,41 +79,16 @@ class Bisection:
     comparisons: int
     rounds: int
     ended: Ended
-    unseen: tuple[Unseen, ...] = ()
     schema: str = BISECTION_SCHEMA
 
     @property
     def is_answered(self) -> bool:
         """Return whether each change is narrowed down as far as it can be.
 
-        If the budget ends after that, the interval or the why may be missing, but not the answer.
+        If the budget ends after that, the interval may be missing, but not the answer.
         """
         return (
             self.ended != "interrupted"
             and bool(self.culprits)
             and all(culprit.found for culprit in self.culprits)
         )
-
-
-def moved_row(bisection: Bisection, culprit: Culprit) -> Comparison:
-    """Return the change as a row of a report. Explanations are ranked by it."""
-    grew = (culprit.ratio or 1.0) > 1.0 or (culprit.difference or 0.0) > 0.0
-    return Comparison(
-        case=bisection.case,
-        metric=bisection.metric,
-        unit=bisection.unit,
-        status="improved" if culprit.improved else "regressed",
-        gate="info",
-        method="none",
-        base=None,
-        head=None,
-        ratio=culprit.ratio,
-        ratio_lo=None,
-        ratio_hi=None,
-        threshold=0.0,
-        p=None,
-        p_adjusted=None,
-        cohens_d=None,
-        detectable=None,
-        direction="higher" if grew == culprit.improved else "lower",
-    )

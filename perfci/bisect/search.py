@@ -9,7 +9,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
 
 from perfci.bisect.posterior import Beliefs, SessionAnswer, believe
 from perfci.stats.t_tests import CONFIDENCE, t_quantile
@@ -126,10 +125,10 @@ def next_question(search: Search) -> Question | None:
             old, new = (_center(search, end) for end in beliefs.positions[gap : gap + 2])
             least_margin = max(abs(new - old), abs(end_to_end_change)) / _MARGINS_PER_CHANGE
             return Question(position, max(abs(old + new) / 2.0, least_margin))
-    return confirmation(search, changes(search))
+    return _confirmation(search, changes(search))
 
 
-def confirmation(search: Search, named: Sequence[LevelChange]) -> Question | None:
+def _confirmation(search: Search, named: Sequence[LevelChange]) -> Question | None:
     """Return the next comparison of a found change with the commit before it.
 
     None if every found change has that comparison, or a commit that can't be measured.
@@ -143,21 +142,6 @@ def confirmation(search: Search, named: Sequence[LevelChange]) -> Question | Non
 def most_questions(length: int) -> int:
     """Return the limit of comparisons in a search: three per halving of its commits, and a few."""
     return 3 * math.ceil(math.log2(length + 1)) + _SPARE_QUESTIONS
-
-
-def unseen(search: Search) -> tuple[tuple[int, int], ...]:
-    """Return each (before, after) between which no commit was measured and no change is named.
-
-    The longest comes first. If a change was made and taken back in between, no answer shows it.
-    """
-    named = [(change.first - 1, change.last) for change in changes(search)]
-    measured = sorted({0, *(answer.position for answer in search.answers)})
-    gaps = [
-        (before, after)
-        for before, after in pairwise(measured)
-        if after - before > 1 and not any(b <= before and after <= a for b, a in named)
-    ]
-    return tuple(sorted(gaps, key=lambda gap: gap[0] - gap[1]))
 
 
 def changes(search: Search) -> tuple[LevelChange, ...]:

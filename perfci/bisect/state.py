@@ -1,4 +1,4 @@
-"""The state of a search: ranges of commits, the answers so far, and the result that they give."""
+"""The state of a search: its commits, the answers so far, and the result that they give."""
 
 from __future__ import annotations
 
@@ -6,18 +6,9 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from perfci.bisect import Bisection, Culprit, Ended, NamedCommit, SkippedCommit, Unseen
+from perfci.bisect import Bisection, Culprit, Ended, NamedCommit, SkippedCommit
 from perfci.bisect.posterior import SessionAnswer
-from perfci.bisect.search import (
-    LevelChange,
-    Question,
-    Search,
-    changes,
-    confirmation,
-    next_question,
-    unseen,
-)
-from perfci.model.why import Why
+from perfci.bisect.search import LevelChange, Search, changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,18 +24,19 @@ class SoughtMetric:
 
 
 @dataclass(slots=True)
-class SearchedRange:
-    """Commits by first parents, the oldest first, and the progress of the search in them.
+class SearchState:
+    """All that a search knows.
 
-    ``good`` is the commit before the first. ``merged_by`` is the merge whose branch the commits
-    are, or empty. ``why`` has the reason for each skipped position, by the position as text.
+    The ``commits`` are those of a branch by first parents, the oldest first, and ``good`` is the
+    commit before them. ``why`` has the reason for each skipped position, by the position as text.
+    ``sought`` is known once the ends were compared.
     """
 
     good: NamedCommit
     commits: tuple[NamedCommit, ...]
     search: Search
-    merged_by: str = ""
     why: dict[str, str] = field(default_factory=dict)
+    sought: SoughtMetric | None = None
 
     def at(self, position: int) -> NamedCommit:
         """Return the commit at a position of the search."""
@@ -59,131 +51,51 @@ class SearchedRange:
         self.search = replace(self.search, skipped=(*self.search.skipped, position))
         self.why[str(position)] = why
 
-
-@dataclass(slots=True)
-class SearchState:
-    """All that a search knows. ``sought`` is known once the ends were compared.
-
-    ``whys`` explain culprits, by the newest commit of each.
-    """
-
-    ranges: tuple[SearchedRange, ...]
-    sought: SoughtMetric | None = None
-    whys: dict[str, Why] = field(default_factory=dict)
-
-    def next_question(self, searched: SearchedRange) -> Question | None:
-        """Return the next question of a range.
-
-        The first question of a merged branch is whether the branch moved at all.
-        """
-        if not searched.merged_by:
-            return next_question(searched.search)
-        size = self._size_of_merge(searched.merged_by)
-        whole = searched.search.end_to_end_change
-        if whole is None:
-            end = searched.search.length
-            blocked = end in searched.search.skipped
-            return None if blocked else Question(end, abs(size) / 2.0)
-        return next_question(searched.search) if _holds(whole, size) else None
-
-    def next_confirmation(self, searched: SearchedRange) -> Question | None:
-        """Return the next comparison of a found change with the commit before it, or None."""
-        return confirmation(searched.search, self.changes(searched))
-
-    def changes(self, searched: SearchedRange) -> tuple[LevelChange, ...]:
-        """Return a range's changes, or nothing for a branch that didn't move as its merge did."""
-        whole = searched.search.end_to_end_change
-        merge = searched.merged_by
-        if not whole or (merge and not _holds(whole, self._size_of_merge(merge))):
-            return ()
-        return changes(searched.search)
-
     def result(self, sought: SoughtMetric, ended: Ended) -> Bisection:
         """Return the answer so far."""
-        whole = self.ranges[0]
-        change = whole.search.end_to_end_change or 0.0
-        answers = [answer for searched in self.ranges for answer in searched.search.answers]
+        change = self.search.end_to_end_change
+        found = changes(self.search) if change else ()
+        ratio, difference = _in_scale(sought, change or 0.0)
         return Bisection(
-            good=whole.good,
-            bad=whole.commits[-1],
-            commits=len(whole.commits),
+            good=self.good,
+            bad=self.commits[-1],
+            commits=len(self.commits),
             case=sought.case,
             metric=sought.metric,
             unit=sought.unit,
-            ratio=math.exp(change) if sought.scale == "log" else None,
-            difference=change if sought.scale == "difference" else None,
-            culprits=self._culprits(whole, sought),
+            ratio=ratio,
+            difference=difference,
+            culprits=tuple(self._culprit(change, sought) for change in found),
             skipped=tuple(
-                SkippedCommit(searched.at(position), searched.why[str(position)])
-                for searched in self.ranges
-                for position in searched.search.skipped
+                SkippedCommit(self.at(position), self.why[str(position)])
+                for position in self.search.skipped
             ),
-            comparisons=len(answers),
-            rounds=sum(answer.rounds for answer in answers),
+            comparisons=len(self.search.answers),
+            rounds=sum(answer.rounds for answer in self.search.answers),
             ended=ended,
-            unseen=tuple(
-                Unseen(whole.at(before), whole.at(after), after - before)
-                for before, after in (
-                    unseen(whole.search) if whole.search.end_to_end_change else ()
-                )
-            ),
         )
 
-    def _culprits(self, searched: SearchedRange, sought: SoughtMetric) -> tuple[Culprit, ...]:
-        """Return a range's culprits. If one is a merge, return the culprits of its branch instead.
-
-        If the branch didn't move, the merge is the culprit: its two sides together make the change.
-        """
-        culprits: list[Culprit] = []
-        for change in self.changes(searched):
-            sha = searched.at(change.last).sha
-            merged = (
-                self._culprits(branch_range, sought)
-                for branch_range in self.ranges
-                if branch_range.merged_by == sha
-            )
-            branch = next(filter(None, merged), ())
-            culprits += branch or (self._culprit(searched, change, sought),)
-        return tuple(culprits)
-
-    def _culprit(
-        self, searched: SearchedRange, change: LevelChange, sought: SoughtMetric
-    ) -> Culprit:
-        commits = searched.commits[change.first - 1 : change.last]
-        log = sought.scale == "log"
-
-        def ratio(size: float | None) -> float | None:
-            return math.exp(size) if log and size is not None else None
-
-        def difference(size: float | None) -> float | None:
-            return None if log else size
-
+    def _culprit(self, change: LevelChange, sought: SoughtMetric) -> Culprit:
+        ratio, difference = _in_scale(sought, change.size)
+        ratio_lo, difference_lo = _in_scale(sought, change.lo)
+        ratio_hi, difference_hi = _in_scale(sought, change.hi)
         return Culprit(
-            commits=commits,
-            before=searched.at(change.first - 1).sha,
+            commits=self.commits[change.first - 1 : change.last],
+            before=self.at(change.first - 1).sha,
             probability=change.probability,
             found=change.found,
             improved=(change.size > 0.0) != (sought.direction == "lower"),
-            ratio=ratio(change.size),
-            ratio_lo=ratio(change.lo),
-            ratio_hi=ratio(change.hi),
-            difference=difference(change.size),
-            difference_lo=difference(change.lo),
-            difference_hi=difference(change.hi),
-            merged_by=searched.merged_by,
-            why=self.whys.get(commits[-1].sha),
-        )
-
-    def _size_of_merge(self, sha: str) -> float:
-        """Return the size of the change that the merge ``sha`` made."""
-        return next(
-            change.size
-            for searched in self.ranges
-            for change in self.changes(searched)
-            if searched.at(change.last).sha == sha
+            ratio=ratio,
+            ratio_lo=ratio_lo,
+            ratio_hi=ratio_hi,
+            difference=difference,
+            difference_lo=difference_lo,
+            difference_hi=difference_hi,
         )
 
 
-def _holds(branch: float, merge: float) -> bool:
-    """Return whether a branch moved as its merge did: in its direction, more than half as far."""
-    return branch * merge > 0.0 and abs(branch) > abs(merge) / 2.0
+def _in_scale(sought: SoughtMetric, size: float | None) -> tuple[float | None, float | None]:
+    """Return a change's size as a ratio and as a difference, of which one is None."""
+    if size is None:
+        return None, None
+    return (math.exp(size), None) if sought.scale == "log" else (None, size)

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from perfci.bisect import Bisection
+from perfci.bisect import Bisection, NamedCommit
+from perfci.bisect.search import Search
 from perfci.bisect.state import SearchState
-from perfci.commands.bisect_driver import BisectDriver, BisectOptions, CommitRange
+from perfci.commands.bisect_driver import BisectDriver, BisectOptions
 from perfci.commands.compare import now
 from perfci.commands.project import Project
 from perfci.errors import (
@@ -26,11 +26,13 @@ from perfci.errors import (
     UsageError,
 )
 from perfci.files import read_regular, write_file
+from perfci.measure.checkout.commits import commit_of, commits, parents_of
 from perfci.measure.checkout.disk import explaining, take_if_free
+from perfci.measure.checkout.git import Repository
 from perfci.model.codec import CodecError, decode, encode
 from perfci.trend import Change, Trend
 
-NO_TIME = "no time"
+_NO_TIME = "no time"
 """The reason of a search that was not made because the budget was used up."""
 _SHORTEST_ID = 4
 """Least characters of an id's beginning that may stand for the whole id."""
@@ -43,7 +45,7 @@ def bisect(project: Project, wanted: str, options: BisectOptions) -> Bisection:
     case, metric and commits.
     """
     if ".." in wanted:
-        return _search(project, CommitRange(project, wanted, options.python), options)
+        return _search(project, commits_of(project.repository, wanted), options)
     if options.selection or options.metric:
         raise UsageError(
             "change-and-case",
@@ -56,7 +58,7 @@ def bisect(project: Project, wanted: str, options: BisectOptions) -> Bisection:
 
 def _search_of(
     project: Project, change: Change, options: BisectOptions
-) -> tuple[CommitRange, BisectOptions]:
+) -> tuple[SearchState, BisectOptions]:
     """Return the commits to search for the cause of a change, and the options of that search.
 
     The range is the one that holds the change with 95 % confidence, not the likeliest range. Raises
@@ -66,20 +68,27 @@ def _search_of(
     if not older or not newer or change.same_commit:
         raise UsageError(
             "change-without-commits",
-            f"the change {change.id} lies between runs of one commit: no commit made it"
-            if change.same_commit
-            else f"the change {change.id} lies between runs whose commits are not known",
+            f"the change {change.id} lies between runs of one commit, or of unknown commits",
             "Give a range: perfci bisect GOOD..BAD -k CASE --metric METRIC.",
         )
-    return (
-        CommitRange(project, f"{older}..{newer}", options.python),
-        replace(
-            options,
-            case=change.series.case,
-            metric=change.series.metric,
-            expected=change.ratio,
-        ),
-    )
+    series = change.series
+    narrowed = replace(options, case=series.case, metric=series.metric, expected=change.ratio)
+    return commits_of(project.repository, f"{older}..{newer}"), narrowed
+
+
+def commits_of(repository: Repository, wanted: str) -> SearchState:
+    """Return a search of the first-parent commits of ``OLD..NEW``, before its first answer."""
+    newest_first = commits(repository, wanted)
+    before = parents_of(repository, newest_first[-1].sha)
+    if not before:
+        raise UsageError(
+            "unrelated-commits",
+            f"no commit of {wanted} was made on its older end",
+            "Choose an older end that the newer one was made from.",
+        )
+    good = commit_of(repository, before[0])
+    named = tuple(NamedCommit(commit.sha, commit.subject) for commit in reversed(newest_first))
+    return SearchState(NamedCommit(good.sha, good.subject), named, Search(len(named)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,17 +111,17 @@ def search_new(
     """
     deadline = project.caller.executor.now() + options.budget_s
     outcomes: list[ChangeOutcome] = []
-    for change, new in _candidates(_trend_of_history(project, options.history, at), environment):
+    for change in _candidates(_trend_of_history(project, options.history, at), environment):
+        outcome = ChangeOutcome(change, reason=_NO_TIME)
         try:
             left_s = deadline - project.caller.executor.now()
-            source, narrowed = _search_of(project, change, replace(options, budget_s=left_s))
-            if not new and not _is_begun(project, source, narrowed):
+            state, narrowed = _search_of(project, change, replace(options, budget_s=left_s))
+            if change.status != "new" and not _state_path(project, state, narrowed).exists():
                 continue
-            outcome = ChangeOutcome(change, reason=NO_TIME)
             if left_s > 0.0:
-                outcome = ChangeOutcome(change, _search(project, source, narrowed))
+                outcome = ChangeOutcome(change, _search(project, state, narrowed))
         except BudgetTooShort:
-            outcome = ChangeOutcome(change, reason=NO_TIME)
+            pass
         except (MeasureError, UsageError, SearchRunning) as error:
             outcome = ChangeOutcome(change, reason=error.message)
         outcomes.append(outcome)
@@ -121,10 +130,10 @@ def search_new(
     return tuple(outcomes)
 
 
-def _candidates(trend: Trend, environment: str) -> Iterator[tuple[Change, bool]]:
-    """Yield the worst change of each open event of the code, and whether it is new.
+def _candidates(trend: Trend, environment: str) -> Iterator[Change]:
+    """Yield the worst change of each open event of the code, in the order of the searches.
 
-    Ramps are left out. The changes come in the order in which they are searched for.
+    Ramps are left out.
     """
     worst = [
         event.changes[0]
@@ -135,32 +144,18 @@ def _candidates(trend: Trend, environment: str) -> Iterator[tuple[Change, bool]]
         change for change in worst if change.kind == "step" and change.status in {"new", "known"}
     ]
     steps.sort(key=lambda change: (change.status != "new", not change.worse, -(change.cost or 0.0)))
-    yield from ((change, change.status == "new") for change in steps)
+    yield from steps
 
 
-def _search(project: Project, source: CommitRange, options: BisectOptions) -> Bisection:
+def _search(project: Project, state: SearchState, options: BisectOptions) -> Bisection:
     """Search, continuing where an earlier start ended. MeasureError if nothing moved."""
     started = project.caller.executor.now()
-    with _state_file(project, source, options) as path:
-        if options.restart:
-            with explaining(f"removing {path}"):
-                path.unlink(missing_ok=True)
-        state = _read_state(path) or SearchState((source.searched,))
-        keep = partial(write_state, path)
-        return BisectDriver(project, source, options, state, keep, started).run()
-
-
-@contextmanager
-def _state_file(project: Project, source: CommitRange, options: BisectOptions) -> Iterator[Path]:
-    """Yield the file of a search's state, and keep other processes from it meanwhile."""
-    folder = project.session_context().cache / project.repository.id / "bisect"
-    # the configuration, too: another one builds, skips and measures differently
-    goal = (options.selection, options.case, options.metric, repr(project.config))
-    identity = "\0".join((*source.identity, *goal))
-    name = hashlib.sha256(identity.encode(errors="surrogateescape")).hexdigest()[:16]
-    with explaining(f"making {folder}"):
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = take_if_free(folder / f"{name}.lock")
+    path = _state_path(project, state, options)
+    with explaining(f"making {path}"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = take_if_free(path.with_suffix(".lock"))
+        if lock is not None and options.restart:
+            path.unlink(missing_ok=True)
     if lock is None:
         raise SearchRunning(
             "search-running",
@@ -168,9 +163,20 @@ def _state_file(project: Project, source: CommitRange, options: BisectOptions) -
             "Wait until it has ended.",
         )
     try:
-        yield folder / f"{name}.json"
+        state = _read_state(path) or state
+        return BisectDriver(project, options, state, partial(write_state, path), started).run()
     finally:
         lock.release(remove=True)
+
+
+def _state_path(project: Project, state: SearchState, options: BisectOptions) -> Path:
+    """Return the file that keeps the state of a search."""
+    bad = state.commits[-1].sha
+    # the configuration, too: another one builds, skips and measures differently
+    goal = (options.selection, options.case, options.metric, repr(project.config))
+    parts = (state.good.sha, bad, project.side("head", bad, options.python).python, *goal)
+    name = hashlib.sha256("\0".join(parts).encode(errors="surrogateescape")).hexdigest()[:16]
+    return project.session_context().cache / project.repository.id / "bisect" / f"{name}.json"
 
 
 def _read_state(path: Path) -> SearchState | None:
@@ -193,12 +199,6 @@ def write_state(path: Path, state: SearchState) -> None:
         write_file(path, encode(state))
 
 
-def _is_begun(project: Project, source: CommitRange, options: BisectOptions) -> bool:
-    """Return whether an earlier start kept a state of this search."""
-    with _state_file(project, source, options) as path:
-        return _read_state(path) is not None
-
-
 def _trend_of_history(project: Project, history: str | None, at: str) -> Trend:
     """Return the analysed history of the project, as ``perfci trend`` would at the time ``at``."""
     from perfci.commands.trend import trend_of
@@ -210,22 +210,18 @@ def _trend_of_history(project: Project, history: str | None, at: str) -> Trend:
 
 
 def _change_named(project: Project, given: str, history: str | None) -> Change:
-    """Return the change with the id ``given``, or the only one whose id begins with it."""
+    """Return the only change whose id is, or begins with, ``given``."""
     try:
         changes = _trend_of_history(project, history, now()).changes
     except NoHistory:
         if history:
             raise
         changes = ()
-    matching = [change for change in changes if change.id == given]
-    if not matching and len(given) >= _SHORTEST_ID:
-        matching = [change for change in changes if change.id.startswith(given)]
-    if len(matching) != 1:
+    matching = [change for change in changes if change.id.startswith(given)]
+    if len(matching) != 1 or len(given) < _SHORTEST_ID:
         raise UsageError(
             "bad-range",
-            f"{given!r} is the beginning of {len(matching)} changes' ids"
-            if matching
-            else f"{given!r} is no range of commits, and no change of the history has that id",
+            f"{given!r} is no range of commits, and {len(matching)} changes have such an id",
             "Write GOOD..BAD with both ends, as v1.2..main, or an id of `perfci trend`.",
         )
     return matching[0]

@@ -1,19 +1,19 @@
-"""Drives a search: compares the ends, measures commits, follows merges, explains culprits."""
+"""Drives a search: compares the ends, and measures commits until the answer is known."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from perfci.bisect import Bisection, Culprit, Ended, NamedCommit, moved_row
+from perfci.bisect import Bisection, Ended
 from perfci.bisect.posterior import SessionAnswer
-from perfci.bisect.search import Question, Search
-from perfci.bisect.state import SearchedRange, SearchState, SoughtMetric
-from perfci.commands.compare import MeasureOptions, compare, selected_cases
+from perfci.bisect.search import Question, next_question
+from perfci.bisect.state import SearchState, SoughtMetric
+from perfci.commands.compare import MeasureOptions, compare
 from perfci.commands.project import Project
 from perfci.errors import (
     BudgetTooShort,
@@ -23,15 +23,9 @@ from perfci.errors import (
     UnmeasurableCommit,
     UsageError,
 )
-from perfci.measure.checkout.commits import commit_of, commits, parents_of
-from perfci.measure.checkout.git import Repository, ResolvedRev
-from perfci.measure.explaining import explain_case
 from perfci.measure.process_cleanup import measuring_begins
-from perfci.measure.progress import case_states
-from perfci.measure.workplace import RequestedSide, open_workplace
 from perfci.metrics import METRICS
 from perfci.model.measuring import DECIDING_ROUNDS
-from perfci.model.why import Why
 from perfci.model.words import words
 from perfci.units import counted, format_change, format_value
 from perfci.verdict.policy import MetricPolicy, Policy, metric_policy, standard_error, worse_by
@@ -43,10 +37,6 @@ _LONGEST_REASON = 300
 """Characters that are kept of the reason why a commit was skipped."""
 _ENDS_THRESHOLD = 0.05
 """Highest relative threshold for comparing the ends, before it is halved."""
-_WHY_SHARE = 0.05
-"""Share of the budget that is kept for looking inside of culprits, up to ``WHY_S``."""
-WHY_S = 30.0
-"""Longest time for looking inside of a culprit, besides the case's own run time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,61 +61,6 @@ class BisectOptions:
     expected: float | None = None
 
 
-class CommitRange:
-    """The commits of ``GOOD..BAD``, in ``searched``. ``identity`` tells searches apart.
-
-    All of them run the newest commit's benchmark files, ``benchmarks_of``.
-    """
-
-    def __init__(self, project: Project, wanted: str, python: str | None) -> None:
-        self._project = project
-        self._python = python
-        self.searched = commits_of(project.repository, wanted)
-        self.benchmarks_of: ResolvedRev = project.repository.resolve(self.searched.commits[-1].sha)
-        self.identity: tuple[str, ...] = (
-            self.searched.good.sha,
-            self.searched.commits[-1].sha,
-            self.side("head", self.searched.commits[-1]).python,
-        )
-        asked_for = project.repository.resolve(wanted.rpartition("..")[0])
-        if asked_for.commit != self.searched.good.sha:
-            project.caller.say(
-                f"{asked_for.short} is no first-parent ancestor of the newer end: the search "
-                f"begins at {self.searched.good.sha[:10]}, {self.searched.good.subject}",
-                err=True,
-            )
-
-    def side(self, name: str, commit: NamedCommit) -> RequestedSide:
-        """Return a commit as a side to measure."""
-        return self._project.side(name, commit.sha, self._python)
-
-    def branches(self, sha: str) -> tuple[SearchedRange, ...]:
-        """Return the branches that a commit merged, or nothing for a commit that is no merge."""
-        first, *others = parents_of(self._project.repository, sha)
-        branches = []
-        for other in others:
-            try:
-                branches.append(commits_of(self._project.repository, f"{first}..{other}", sha))
-            except UsageError:  # an unrelated history, whose commits compare with nothing
-                continue
-        return tuple(branches)
-
-
-def commits_of(repository: Repository, wanted: str, merged_by: str = "") -> SearchedRange:
-    """Return the first-parent commits of ``OLD..NEW``, and as ``good`` the commit before them."""
-    newest_first = commits(repository, wanted)
-    before = parents_of(repository, newest_first[-1].sha)
-    if not before:
-        raise UsageError(
-            "unrelated-commits",
-            f"no commit of {wanted} was made on its older end",
-            "Choose an older end that the newer one was made from.",
-        )
-    good = commit_of(repository, before[0])
-    named = tuple(NamedCommit(commit.sha, commit.subject) for commit in reversed(newest_first))
-    return SearchedRange(NamedCommit(good.sha, good.subject), named, Search(len(named)), merged_by)
-
-
 class _SearchEnded(Exception):
     """The search ends here. The same command continues it."""
 
@@ -138,40 +73,32 @@ class _SearchEnded(Exception):
 class BisectDriver:
     """A search in progress. ``keep`` writes its state after each step.
 
-    ``started`` is a time of the caller's clock. ``_longest_s`` is how long the longest session took
-    so far. ``_why_s`` is the time that is reserved for looking inside of culprits.
+    ``started`` is a time of the caller's clock.
     """
 
     project: Project
-    source: CommitRange
     options: BisectOptions
     state: SearchState
     keep: Callable[[SearchState], None]
     started: float
-    _longest_s: float = 0.0
-    _why_s: float = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._why_s = min(WHY_S, _WHY_SHARE * self.options.budget_s)
 
     def run(self) -> Bisection:
-        """Search the range, then the branches of merges that turn out to be culprits.
+        """Compare the ends, and measure commits until no question is left.
 
         A signal ends the search with what is known. If nothing is known yet, raises
         KeyboardInterrupt.
         """
         ended: Ended = "done"
-        for step in (self._search_ranges, self._confirm, self._explain):
-            try:
-                step()
-            except _SearchEnded as enough:
-                ended = enough.ended
-            except KeyboardInterrupt:
-                if self.state.sought is None:
-                    raise
-                ended = "interrupted"
-            if ended == "interrupted" or self.state.sought is None:
-                break
+        try:
+            sought = self.state.sought or self._compare_ends()
+            while question := next_question(self.state.search):
+                self._ask(sought, question)
+        except _SearchEnded as enough:
+            ended = enough.ended
+        except KeyboardInterrupt:
+            if self.state.sought is None:
+                raise
+            ended = "interrupted"
         if self.state.sought is None:
             raise BudgetTooShort(
                 "budget-too-short",
@@ -180,89 +107,46 @@ class BisectDriver:
             )
         return self.state.result(self.state.sought, ended)
 
-    def _search_ranges(self) -> None:
-        """Compare the ends, narrow down what moved, and go on in the branches of merges."""
-        sought = self.state.sought or self._compare_ends()
-        number = 0
-        while number < len(self.state.ranges):
-            searched = self.state.ranges[number]
-            self._narrow_down(searched, sought)
-            self._follow_merges(searched)
-            number += 1
-
-    def _confirm(self) -> None:
-        """Compare each found change with the commit before it, unless the search did."""
-        for searched in self.state.ranges:
-            while question := self.state.next_confirmation(searched):
-                self._ask(searched, self._sought, question, self._why_s)
-
     def _compare_ends(self) -> SoughtMetric:
         """Compare both ends, and choose the selected case and metric that moved most."""
-        whole = self.state.ranges[0]
-        question = Question(len(whole.commits), 0.0)
+        question = Question(len(self.state.commits), 0.0)
         only = (self.options.case,) if self.options.case else ()
         policy = replace(self.project.config.policy, two_sided=True)
         metric = self.options.metric
         if metric:
             policy = gated(policy, metric, ends_threshold(policy, metric, self.options.expected))
-        report = self._report(whole, question, only, policy, 0.0)
+        report = self._report(question, only, policy)
         row = moved_most(report, metric, policy.alpha)
-        if row is None:
+        answer = _answer_of(row, question, log=_is_ratio(row)) if row else None
+        if row is None or answer is None:
             if report.interrupted:
                 raise MeasureError(
                     "nothing-compared", "the search was interrupted before the ends were compared"
                 )
             if any(_ran_out(report, row.case) for row in report.results):
                 raise _SearchEnded("budget")
-            raise _nothing_moved(report, whole, metric)
-        log = _is_ratio(row)
+            raise _nothing_moved(report, metric)
         sought = SoughtMetric(
             row.case,
             row.metric,
             row.unit,
             row.direction,
-            "log" if log else "difference",
+            "log" if _is_ratio(row) else "difference",
             _environment_of_good(report),
         )
-        answer = _answer_of(row, question, log=log)
-        if answer is None:
-            raise _nothing_moved(report, whole, metric)
         self.state.sought = sought
-        self._add(whole, sought, answer, report)
+        self._add(sought, answer, report)
         return sought
 
-    def _narrow_down(self, searched: SearchedRange, sought: SoughtMetric) -> None:
-        """Measure commits of one range until no question about it is left."""
-        while question := self.state.next_question(searched):
-            # leave time for a confirmation that will follow: as much as the longest session took
-            confirmation = self.state.next_confirmation(searched)
-            awaited = confirmation is not None and confirmation != question
-            reserve_s = self._why_s + (self._longest_s if awaited else 0.0)
-            self._ask(searched, sought, question, reserve_s)
-
-    def _follow_merges(self, searched: SearchedRange) -> None:
-        """Add the branches that the culprits of a range merged."""
-        for change in self.state.changes(searched):
-            sha = searched.at(change.last).sha
-            known = any(branch.merged_by == sha for branch in self.state.ranges)
-            if change.first == change.last and change.found and not known:
-                self.state.ranges += self.source.branches(sha)
-        self.keep(self.state)
-
-    def _ask(
-        self, searched: SearchedRange, sought: SoughtMetric, question: Question, reserve_s: float
-    ) -> None:
-        """Measure one commit, and keep the answer or the reason why it has no answer.
-
-        ``reserve_s`` of the budget is left for later steps.
-        """
+    def _ask(self, sought: SoughtMetric, question: Question) -> None:
+        """Measure one commit, and keep the answer or the reason why it has no answer."""
         log = sought.scale == "log"
         threshold = math.expm1(question.margin) if log else question.margin
         policy = gated(self.project.config.policy, sought.metric, threshold)
         try:
-            report = self._report(searched, question, (sought.case,), policy, reserve_s)
+            report = self._report(question, (sought.case,), policy)
         except UnmeasurableCommit as error:
-            self._skip(searched, question, error.message)
+            self._skip(question, error.message)
             return
         if question.base == 0:  # the good end
             _require_same_environment(report, sought)
@@ -270,81 +154,64 @@ class BisectDriver:
         row = next((row for row in rows if row.case == sought.case), None)
         answer = _answer_of(row, question, log=log) if row else None
         if row and row.status == "untouched":  # it ran none of the files that differ
-            answer = SessionAnswer(
-                question.position, 0.0, 0.0, 1.0, report.timing.rounds, question.base
-            )
+            rounds = report.timing.rounds
+            answer = SessionAnswer(question.position, 0.0, 0.0, 1.0, rounds, question.base)
         if answer is not None:
-            self._add(searched, sought, answer, report)
+            self._add(sought, answer, report)
         elif report.interrupted:
             raise _SearchEnded("interrupted")
         elif _ran_out(report, sought.case):
             raise _SearchEnded("budget")
         else:
-            self._skip(searched, question, _no_answer_reason(report, row))
+            self._skip(question, _no_answer_reason(report, row))
 
-    def _report(
-        self,
-        searched: SearchedRange,
-        question: Question,
-        only: tuple[str, ...],
-        policy: Policy,
-        reserve_s: float,
-    ) -> Report:
-        """Compare a question's two commits, in the time that is left beyond ``reserve_s``."""
+    def _report(self, question: Question, only: tuple[str, ...], policy: Policy) -> Report:
+        """Compare a question's two commits in the time that is left.
+
+        All commits run the newest commit's benchmark files.
+        """
         measuring_begins()  # building a side may take minutes, without a report to lose
-        began = self.project.caller.executor.now()
-        left = self._left_s() - reserve_s
-        if left <= 0.0:
+        project, state = self.project, self.state
+        left_s = self.options.budget_s - (project.caller.executor.now() - self.started)
+        if left_s <= 0.0:
             raise _SearchEnded("budget")
-        context = self.project.session_context()
+        context = project.session_context()
         settings = context.config.settings
         rounds = max(settings.rounds, DECIDING_ROUNDS)  # fewer give no interval
         most = max(settings.max_rounds, rounds)
-        settings = replace(settings, rounds=rounds, max_rounds=most, budget=left, inject={})
+        settings = replace(settings, rounds=rounds, max_rounds=most, budget=left_s, inject={})
         config = structs.replace(context.config, policy=policy, settings=settings)
         options = MeasureOptions(
             self.options.selection,
             only=only,
             command="bisect",
-            benchmarks_of=self.source.benchmarks_of,
+            benchmarks_of=project.repository.resolve(state.commits[-1].sha),
         )
-        base = self.source.side("base", searched.at(question.base))
-        head = self.source.side("head", searched.at(question.position))
+        base, head = (
+            project.side(name, state.at(position).sha, self.options.python)
+            for name, position in (("base", question.base), ("head", question.position))
+        )
         try:
             _, report = compare(replace(context, config=config), base, head, options)
         except NoTimeToImport as error:
             raise _SearchEnded("budget") from error
-        else:
-            return report
-        finally:
-            took_s = self.project.caller.executor.now() - began
-            self._longest_s = max(self._longest_s, took_s)
+        return report
 
-    def _left_s(self) -> float:
-        return self.options.budget_s - (self.project.caller.executor.now() - self.started)
-
-    @property
-    def _sought(self) -> SoughtMetric:
-        assert self.state.sought is not None  # noqa: S101 (the ends are compared first)
-        return self.state.sought
-
-    def _skip(self, searched: SearchedRange, question: Question, why: str) -> None:
-        searched.skip(question.position, why[:_LONGEST_REASON])
+    def _skip(self, question: Question, why: str) -> None:
+        self.state.skip(question.position, why[:_LONGEST_REASON])
         self.keep(self.state)
-        self._say(f"{searched.at(question.position).short}  skipped: {why}")
+        self._say(f"{self.state.at(question.position).short}  skipped: {why}")
 
-    def _add(
-        self, searched: SearchedRange, sought: SoughtMetric, answer: SessionAnswer, report: Report
-    ) -> None:
+    def _add(self, sought: SoughtMetric, answer: SessionAnswer, report: Report) -> None:
         """Keep and show an answer. An interrupted session ends the search after its answer."""
-        searched.add(answer)
+        self.state.add(answer)
         self.keep(self.state)
         size = (
             format_change(math.exp(answer.change))
             if sought.scale == "log"
             else f"{'+' if answer.change > 0 else ''}{format_value(answer.change, sought.unit)}"
         )
-        commit, base = searched.at(answer.position), searched.at(answer.base)
+        commit, base = self.state.at(answer.position), self.state.at(answer.base)
         rounds = counted(answer.rounds, "round")
         self._say(f"{commit.short}  {size} against {base.short}, {rounds}  {commit.subject}")
         if report.interrupted:
@@ -353,36 +220,6 @@ class BisectDriver:
     def _say(self, text: str) -> None:
         if not self.options.quiet:
             self.project.caller.say(text, err=True)
-
-    def _explain(self) -> None:
-        """Look into the culprits of a search that has its answer, in the time that is left."""
-        bisection = self.state.result(self._sought, "done")
-        for culprit in bisection.culprits if bisection.is_answered else ():
-            if culprit.why is None:
-                measuring_begins()
-                if (left_s := self._left_s()) <= 0.0:
-                    raise _SearchEnded("budget")
-                why = self._explain_culprit(bisection, culprit, min(WHY_S, left_s))
-                self.state.whys[culprit.commits[-1].sha] = why
-                self.keep(self.state)
-
-    def _explain_culprit(self, bisection: Bisection, culprit: Culprit, within_s: float) -> Why:
-        """Return what differs inside of the case between a culprit and the commit before it.
-
-        A failure becomes the reason why nothing is known. It doesn't change the search's answer.
-        """
-        before, after = NamedCommit(culprit.before, ""), culprit.commits[-1]
-        sides = (self.source.side("base", before), self.source.side("head", after))
-        context, files = self.project.session_context(), self.source.benchmarks_of
-        try:
-            with open_workplace(context, sides, benchmarks_of=files) as workplace:
-                cases = selected_cases(workplace, MeasureOptions(only=(bisection.case,)))
-                (state,) = case_states(cases, ("base", "head"))
-                self.project.caller.step(f"looking inside {after.short} …")
-                rows = (moved_row(bisection, culprit),)
-                return explain_case(workplace, state, rows, within_s=within_s)
-        except PerfciError as error:
-            return Why(bisection.case, untold={"": error.message})
 
 
 def _environment_of_good(report: Report) -> str:
@@ -400,7 +237,7 @@ def _require_same_environment(report: Report, sought: SoughtMetric) -> None:
         )
 
 
-def _nothing_moved(report: Report, whole: SearchedRange, metric: str) -> PerfciError:
+def _nothing_moved(report: Report, metric: str) -> PerfciError:
     if metric and not any(row.metric == metric for row in report.results):
         known = sorted({row.metric for row in report.results})
         return UsageError(
@@ -414,11 +251,9 @@ def _nothing_moved(report: Report, whole: SearchedRange, metric: str) -> PerfciE
             f"the ends can't be compared: {failure.case}, {failure.side}: {failure.message}",
             "Choose ends that can be measured. `perfci compare` of the two shows more.",
         )
-    ends = f"{whole.good.short} and {whole.commits[-1].short}"
     return MeasureError(
         "nothing-moved",
-        f"{f'{metric} does not differ' if metric else 'nothing differs'} between {ends} by more "
-        "than chance",
+        f"between the ends, {metric or 'every metric'} differs by no more than chance",
         "Choose the case with -k and the metric with --metric, or an older good commit.",
     )
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import shlex
 
-from perfci.bisect import Bisection, Culprit, moved_row, short_name
+from perfci.bisect import Bisection, Culprit, short_name
 from perfci.model.codec import to_plain
 from perfci.report.clean import Clean, clean_line
 from perfci.report.exporters.json import json_text
-from perfci.report.rows import first_line
 from perfci.units import counted, format_change, format_difference
 
 _WIDTH = 200
@@ -42,20 +41,10 @@ def render_bisection(bisection: Bisection) -> list[Clean]:
         lines.append("no commit could be shown to have changed it")
     for skipped in bisection.skipped:
         lines.append(f"skipped {skipped.commit.short}: {skipped.why}")
-    if bisection.unseen and bisection.ended == "done":
-        lines.append(_unseen(bisection))
     measured = f"{counted(bisection.comparisons, 'comparison')}, {bisection.rounds} rounds"
     left = {"budget": "the time ended", "interrupted": "interrupted"}.get(bisection.ended)
     lines.append(f"{measured}; {left}, and the same command goes on" if left else measured)
     return [clean_line(line, _WIDTH) for line in lines]
-
-
-def _unseen(bisection: Bisection) -> str:
-    longest = bisection.unseen[0]
-    return (
-        f"between {longest.after.short} and {longest.last.short} no commit was "
-        "measured: what one of them changed and another took back doesn't show there"
-    )
 
 
 def replay(culprit: Culprit, bisection: Bisection) -> str:
@@ -93,10 +82,6 @@ def _culprit(culprit: Culprit, bisection: Bisection) -> list[str]:
         lines += [f"- {commit}" for commit in reversed(shown)]
     if len(culprit.commits) > _MOST_COMMITS:
         lines.append(f"- and {len(culprit.commits) - _MOST_COMMITS} before them")
-    if culprit.merged_by:
-        lines.append(f"merged by {short_name(culprit.merged_by)}")
-    if culprit.why is not None and culprit.why.differences:
-        lines.append(f"why: {first_line(culprit.why, moved_row(bisection, culprit))}")
     if not_compared:
         lines.append(
             "not compared with the commit before it: the size is an estimate from other comparisons"
