@@ -15,9 +15,7 @@ GROUPS = {
             *("last_failed", "no_confirm", "if_stored", "verbose", "quiet"),
         )
     ),
-    "Report": frozenset(
-        ("why", "traces", "strict", "record", "history", "log_folder", "report_name")
-    ),
+    "Report": frozenset(("why", "strict", "record", "history", "log_folder", "report_name")),
     "Time": frozenset(("rounds", "budget")),
     "Machines": frozenset(("shard", "engine", "shards", "sbatch", "job_folder", "launcher")),
     "Expert": frozenset[str](),

@@ -75,13 +75,6 @@ from perfci.report.clean import clean_json, clean_line, clean_lines
     help="Look into cases that moved (default: `why` in the configuration, else yes).",
 )
 @click.option(
-    "--trace",
-    "traces",
-    metavar="DIR",
-    type=FOLDER,
-    help="Write Chrome traces of both sides of cases that moved, which Perfetto opens.",
-)
-@click.option(
     "--keep-bursts",
     metavar="FOLDER",
     type=FOLDER,

@@ -257,13 +257,6 @@ def bisect_command(
     show_default=True,
     help="Time for the instruments of a case, besides its own run time.",
 )
-@click.option(
-    "--trace",
-    "traces",
-    metavar="DIR",
-    type=FOLDER,
-    help="Write Chrome traces of both sides, which Perfetto opens.",
-)
 def explain_command(
     report_or_base: str,
     head: str,

@@ -53,8 +53,8 @@ class MeasureOptions:
     ``durations`` in s by case. ``everything`` measures cases that ran no changed file like any
     other case. ``record`` adds the runs to the ``history``, and implies ``everything``. ``outputs``
     are files that the caller writes. If they can't be written, that is an error before measuring.
-    ``why`` looks into cases that moved (None: as the configuration says), and writes Chrome traces
-    into ``traces``. ``keep_bursts`` is a folder for all rounds' bursts; each case then gets all of
+    ``why`` looks into cases that moved (None: as the configuration says).
+    ``keep_bursts`` is a folder for all rounds' bursts; each case then gets all of
     its rounds. ``same`` allows both sides to be one commit. ``last_failed`` measures only cases
     that failed in this repository's last comparison.
 
@@ -76,7 +76,6 @@ class MeasureOptions:
     last_failed: bool = False
     same: bool = False
     why: bool | None = None
-    traces: Path | None = None
     keep_bursts: Path | None = None
     only: tuple[str, ...] = ()
     again: tuple[str, ...] = ()
@@ -152,7 +151,7 @@ def measure_both(
             written_on_base(workplace),
         )
         if options.why and not result.cut_short and not any(report.injected.values()):
-            why, notes = explain_moved(workplace, result.states, report.results, options.traces)
+            why, notes = explain_moved(workplace, result.states, report.results)
             report = replace(report, why=why, notes=(*report.notes, *notes))
         runs = (
             run_of(result, "base", report, environments["base"]),

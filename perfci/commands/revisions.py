@@ -21,7 +21,6 @@ from perfci.commands.project import (
     taken_text,
 )
 from perfci.errors import MeasureError, UsageError, refusal
-from perfci.files import require_writable
 from perfci.measure.checkout.commits import newer_on_base
 from perfci.measure.explaining import explain_case
 from perfci.measure.progress import case_states
@@ -30,7 +29,7 @@ from perfci.measure.workplace import open_workplace
 from perfci.model.measuring import DECIDING_ROUNDS
 from perfci.model.report import Comparison
 from perfci.model.why import Why
-from perfci.outputs import Say, writing
+from perfci.outputs import Say
 from perfci.report.clean import clean_line
 from perfci.units import counted, first_of
 
@@ -86,7 +85,7 @@ def compare_revisions(
     recording = _recorder(project, options, *sides)
     session_options = replace(
         options,
-        why=bool(options.traces) or (project.config.why if options.why is None else options.why),
+        why=project.config.why if options.why is None else options.why,
         again=tuple(failed.failed),
         benchmarks_of=project.repository.resolve(benchmarks_of) if benchmarks_of else None,
     )
@@ -264,11 +263,10 @@ def explain(
     selection: str,
     python: str | None,
     within_s: float,
-    traces: Path | None,
 ) -> tuple[Why, ...]:
     """Run the selected cases of both sides under instruments. Of a report, only those that moved.
 
-    Each case gets ``within_s``. Chrome traces of both sides go to the folder ``traces``.
+    Each case gets ``within_s``.
     """
     rows = explained.rows
     if rows is not None and not rows:
@@ -278,7 +276,6 @@ def explain(
         project.side("base", explained.base, python),
         project.side("head", explained.head, python),
     )
-    _require_traces(traces)
     own = explained.benchmarks_of
     files = project.repository.resolve(own) if own else None
     with open_workplace(project.session_context(), sides, benchmarks_of=files) as workplace:
@@ -298,15 +295,8 @@ def explain(
         for state in case_states(cases, ("base", "head")):
             project.caller.step(f"looking inside {state.case.id} …")
             own_rows = [row for row in rows or () if row.case == state.case.id]
-            whys.append(explain_case(workplace, state, own_rows, within_s=within_s, traces=traces))
+            whys.append(explain_case(workplace, state, own_rows, within_s=within_s))
         return tuple(whys)
-
-
-def _require_traces(folder: Path | None) -> None:
-    """Fail now if no trace can be written into ``folder``."""
-    if folder:
-        with writing(folder):
-            require_writable(folder / "trace.json")
 
 
 def _check_options(project: Project, options: MeasureOptions) -> None:
@@ -317,14 +307,7 @@ def _check_options(project: Project, options: MeasureOptions) -> None:
             "--last-failed takes the failures of this machine, which the other shards don't know",
             "Choose one: --shard or --last-failed.",
         )
-    if options.traces and options.why is False:
-        raise UsageError(
-            "trace-without-why",
-            "--trace needs cases that are looked into, which --no-why switches off",
-            "Leave --no-why out.",
-        )
     project.check_outputs(options.outputs, options.history)
-    _require_traces(options.traces)
 
 
 def _remember(

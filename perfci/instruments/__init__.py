@@ -1,49 +1,33 @@
 """Instruments look inside a case to explain why it moved. Each is one module.
 
-The module lies in this package, or another distribution names it in an entry point of the group
-``perfci.instruments``. It has the attributes of ``Instrument``. No instrument runs while a case is
-measured. ``record`` runs in workers, so a module imports only the standard library, and torch
-inside of functions.
+A module has the attributes of ``Instrument``. No instrument runs while a case is measured.
+``record`` runs in workers, so a module imports only the standard library, and torch inside of
+functions.
 """
 
 from __future__ import annotations
 
-import importlib
 import linecache
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import cache
 from types import FrameType
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple
 
-from perfci.errors import Unusable
 from perfci.metrics import Device
-from perfci.model.why import Difference, Hint, Stack
+from perfci.model.why import Difference
 from perfci.model.worker import WorkOrder
-from perfci.plugins import (
-    broken_entry_point,
-    built_in_modules,
-    entry_points_of,
-    load_plugin,
-)
+from perfci.plugins import built_in_modules
 
-GROUP = "perfci.instruments"
-DifferenceOrHint = TypeVar("DifferenceOrHint", Difference, Hint)
 Recorded = Mapping[str, Any]
 """Result of one recording: plain values, which go through JSON."""
 Words = Mapping[str, str | Callable[..., str]]
-"""By code, the text of a difference or hint: a template, or a function of its arguments."""
+"""By code, the text of a difference: a template, or a function of its arguments."""
 PERFCI = __file__.removesuffix("instruments/__init__.py")
 """Beginning of the paths of perfci's own files."""
 _LIBRARIES = ("/site-packages/", "/dist-packages/")
-_NEEDED = ("WHEN", "record", "differences", "WORDS")
-"""Attributes that a module of another distribution must have."""
-_LONGEST = 500
-"""Most characters of an added instrument's text in a report."""
-LAST = sys.maxsize
-"""``place`` of the instruments of other distributions: after all of perfci's own."""
 MARK = "perfci:"
 """Beginning of a mark's name in a profile. The mark's number follows."""
 
@@ -134,8 +118,6 @@ class RecordingScene:
 
 When = Literal["start", "first_call", "early", "work"]
 Differences = Callable[[Sequence[Recorded], Sequence[Recorded]], Iterable[Difference]]
-Stacks = Callable[[Sequence[Recorded], Sequence[Recorded]], Iterable[Stack]]
-Hints = Callable[[Sequence[Recorded]], Iterable[Hint]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,100 +135,39 @@ class Instrument:
     The first two return the recording. The other two return a context manager, whose value is a
     dict that it has filled when it ends.
 
-    ``differences`` is pure: it takes both sides' recordings and yields what differs. ``stacks``
-    takes both sides' recordings too, and ``hints`` takes head's only. ``WORDS`` has the texts of
-    differences and hints. An instrument that is ``ON_DEMAND`` records only if it is asked for by
-    name.
-
-    An instrument of another distribution (``added``) has its module's name. It needs
-    ``differences`` and ``WORDS``. It has no ``PLACE``, ``stacks`` or ``ON_DEMAND``, and comes after
-    perfci's own.
+    ``differences`` is pure: it takes both sides' recordings and yields what differs. ``WORDS`` has
+    the texts of differences.
     """
 
     name: str
     place: int
     when: When
     record: Callable[[RecordingScene], Any]
-    differences: Differences = field(default=lambda *_: ())
-    words: Words = field(default_factory=dict)
+    differences: Differences
+    words: Words
     runs: int = 1
-    hints: Hints = field(default=lambda _: ())
-    stacks: Stacks = field(default=lambda *_: ())
-    on_demand: bool = False
-    added: bool = False
-
-    def as_reported(self, item: DifferenceOrHint) -> DifferenceOrHint:
-        """Return ``item`` as a report holds it: an added instrument's with its text.
-
-        The report's reader may not have an added instrument's ``WORDS``.
-        """
-        if not self.added:
-            return item
-        text = " ".join(_worded(self.words, item).split())[:_LONGEST]
-        return replace(item, instrument=self.name, arguments={"text": text})
 
 
 @cache
 def instruments() -> Mapping[str, Instrument]:
-    """Return perfci's own instruments by name, in their order."""
-    modules = built_in_modules(sys.modules[__name__])
-    built_in = [_instrument(name, module, added=False) for name, module in modules]
-    built_in.sort(key=lambda instrument: instrument.place)
-    return {instrument.name: instrument for instrument in built_in}
+    """Return the instruments by name, in their order."""
+    found = [
+        Instrument(
+            name,
+            module.PLACE,
+            module.WHEN,
+            module.record,
+            module.differences,
+            module.WORDS,
+            getattr(module, "RUNS", 1),
+        )
+        for name, module in built_in_modules(sys.modules[__name__])
+    ]
+    found.sort(key=lambda instrument: instrument.place)
+    return {instrument.name: instrument for instrument in found}
 
 
-@cache
-def added() -> Mapping[str, Instrument]:
-    """Return other distributions' instruments by name. Raises UsageError for a broken one."""
-    others: dict[str, Instrument] = {}
-    for point in entry_points_of(GROUP):
-        module = load_plugin(point, *_NEEDED)
-        name = module.__name__
-        if name in instruments() or name in others:
-            raise broken_entry_point(point, f"there is an instrument `{name}` already")
-        others[name] = _instrument(name, module, added=True)
-    return others
-
-
-def in_worker(name: str) -> Instrument:
-    """Return the instrument ``name``. If it isn't usable here, its ``record`` raises Unusable."""
-    if name in instruments():
-        return instruments()[name]
-    try:
-        return _instrument(name, importlib.import_module(name), added=True)
-    except ImportError as error:
-        absent = isinstance(error, ModuleNotFoundError) and error.name == name
-        why = "it is not installed in the Python that measures" if absent else str(error)
-
-    def refuse(_scene: RecordingScene) -> Recorded:
-        raise Unusable("broken_instrument", why)
-
-    return Instrument(name, LAST, "early", refuse, added=True)
-
-
-def _instrument(name: str, module: Any, *, added: bool) -> Instrument:
-    optional = {"differences": "differences", "words": "WORDS", "runs": "RUNS", "hints": "hints"}
-    if not added:
-        optional |= {"stacks": "stacks", "on_demand": "ON_DEMAND"}
-    return Instrument(
-        name=name,
-        place=LAST if added else module.PLACE,
-        when=module.WHEN,
-        record=module.record,
-        added=added,
-        **{key: vars(module)[hook] for key, hook in optional.items() if hook in vars(module)},
-    )
-
-
-def words(item: Difference | Hint) -> str:
+def words(item: Difference) -> str:
     """Return ``item`` in English. Raises KeyError, TypeError or ValueError for a damaged one."""
-    if own := instruments().get(item.instrument):
-        return _worded(own.words, item)
-    if not isinstance(text := item.arguments["text"], str):
-        raise TypeError(f"the words of {item.instrument} are {text!r}")
-    return text
-
-
-def _worded(words: Words, item: Difference | Hint) -> str:
-    wording, arguments = words[item.code], item.arguments
+    wording, arguments = instruments()[item.instrument].words[item.code], item.arguments
     return wording.format(**arguments) if isinstance(wording, str) else wording(**arguments)

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from perfci.clock import perf_counter, sleep, time_ns
 from perfci.instruments import PERFCI, Recorded, RecordingScene
-from perfci.model.why import Difference, Stack
+from perfci.model.why import Difference
 from perfci.stats.quantile import upper_median
 from perfci.units import format_value
 
@@ -44,8 +44,6 @@ _LEAST_STANDARD_ERRORS = 3.0
 """Least reported change in standard errors of counting samples."""
 _FEWEST_SAMPLES = 30
 """Samples per run. With fewer, no function is named."""
-_MOST_FOLDED = 150
-"""Most stacks in a flame graph. Further stacks rarely take 0.1 % of a call each."""
 
 _COMPREHENSION = re.compile(r"(?:\.<locals>)?\.?<(?:(?:list|dict|set)comp|genexpr)>")
 """A comprehension in a name. Before Python 3.12 it has a frame, which counts as its function's."""
@@ -245,31 +243,6 @@ def _standard_error(times: Sequence[float], sample_s: Sequence[float]) -> float:
     runs = len(times) / 2
     pairs = zip(times, sample_s, strict=True)
     return math.sqrt(sum(max(time, one_s) * one_s for time, one_s in pairs)) / runs
-
-
-def stacks(base: Sequence[Recorded], head: Sequence[Recorded]) -> tuple[Stack, ...]:
-    """Return both sides' stacks of functions, without lines, in descending order of time.
-
-    Raises ValueError if a worker sent a number that can't be a time.
-    """
-    sides = [_folded(runs) for runs in (base, head)]
-    if not all(0.0 <= time < math.inf for side in sides for time in side.values()):
-        raise ValueError("it is no time")
-    names = dict.fromkeys(frames for side in sides for frames in side)
-    merged = [Stack(frames, *(side.get(frames, 0.0) for side in sides)) for frames in names]
-    merged.sort(key=lambda stack: -(stack.base + stack.head))
-    return tuple(merged[:_MOST_FOLDED])
-
-
-def _folded(runs: Sequence[Recorded]) -> Mapping[tuple[str, ...], float]:
-    times: dict[tuple[str, ...], float] = defaultdict(float)
-    for run in runs:
-        sample_s = run["call_s"] / max(1, run["samples"]) / len(runs)
-        names = [f"{function} ({file})" for file, _, _, function, _ in run["frames"]]
-        for numbers, operator, count in run["stacks"]:
-            frames = [names[number] for number in numbers] + [str(operator)] * bool(operator)
-            times[tuple(frames)] += count * sample_s
-    return times
 
 
 def _by_function(runs: Sequence[Recorded]) -> Mapping[tuple[str, str], tuple[float, ...]]:

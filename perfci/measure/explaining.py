@@ -14,9 +14,8 @@ from shlex import quote
 from typing import Any
 
 from perfci.errors import OutsideError
-from perfci.files import read_regular, write_file
-from perfci.instruments import Instrument, Recorded, added, instruments, words
-from perfci.instruments.trace import trace_text
+from perfci.files import read_regular
+from perfci.instruments import Instrument, Recorded, instruments, words
 from perfci.measure.plan import SessionPlan, SidePlan
 from perfci.measure.process_cleanup import measuring_begins, measuring_ended
 from perfci.measure.progress import CaseState
@@ -24,7 +23,7 @@ from perfci.measure.workers import BudgetEnded, TreeDeleted, Worker, WorkerEnded
 from perfci.measure.workplace import Workplace
 from perfci.model.case import Failure
 from perfci.model.report import Comparison
-from perfci.model.why import MOST_STACK_S, Difference, Hint, Stack, Why
+from perfci.model.why import Difference, Why
 from perfci.verdict.why import changed_lines, ranked, size, with_hunks
 
 MOST_LOOKED_INTO = 8
@@ -49,13 +48,11 @@ def explain_case(
     moved: Sequence[Comparison],
     *,
     within_s: float,
-    traces: Path | None = None,
 ) -> Why:
     """Return why the case's ``moved`` rows moved, as far as its instruments say.
 
     The instruments of both sides may take ``within_s`` together. The case's own run time isn't part
-    of that, and each side's first profile may take longer. ``traces`` is the folder for each side's
-    Chrome trace.
+    of that, and each side's first profile may take longer.
 
     The two workers start one after the other, and record in turn. If a worker ends under an
     instrument, that instrument is unavailable. The others go on in new workers while there is time.
@@ -66,10 +63,7 @@ def explain_case(
     alternate = workplace.plan.config.settings.residency == "alternate"
     groups = [(side,) for side in sides] if alternate else [sides]
     explainers = [
-        _Explainer(
-            workplace, state, group, within_s / len(groups), cold=cold, tracing=traces is not None
-        )
-        for group in groups
+        _Explainer(workplace, state, group, within_s / len(groups), cold=cold) for group in groups
     ]
     for explainer in explainers:
         while explainer.waiting and explainer.left_s > 0:
@@ -79,8 +73,6 @@ def explain_case(
     explainer, *others = explainers
     for other in others:
         explainer.join(other)
-    if traces:
-        explainer.write_traces(traces)
     return explainer.why(moved)
 
 
@@ -100,19 +92,11 @@ class _Explainer:
         within_s: float,
         *,
         cold: bool,
-        tracing: bool,
     ) -> None:
         self._plan, self._executor, self._state = workplace.plan, workplace.executor, state
         self._sides = sides
         self._round = _COLD_ROUND if cold else _WARM_ROUND
-        self._hinting = workplace.plan.config.settings.hints
-        on_demand = {"trace": tracing, "hints": self._hinting}
-        self._instruments = {**instruments(), **added()}
-        self.waiting = [
-            instrument
-            for instrument in self._instruments.values()
-            if not instrument.on_demand or on_demand.get(instrument.name)
-        ]
+        self.waiting = [*instruments().values()]
         self.recorded: dict[str, dict[str, list[Recorded]]] = {}
         self.unavailable: dict[str, str] = {}
         self.left_s = within_s
@@ -261,42 +245,24 @@ class _Explainer:
                 )
         self._keep(instrument, recorded)
 
-    def write_traces(self, folder: Path) -> None:
-        """Write each side's Chrome trace, where one was recorded."""
-        for side, recorded in self.recorded.pop("trace", {}).items():
-            try:
-                write_file(folder / f"{self._state.slug}.{side}.json", trace_text(recorded[0]))
-            except (ValueError, RecursionError, OSError) as error:  # it changes no verdict
-                self.unavailable["trace"] = f"on {side}: {error}"
-
     def why(self, moved: Sequence[Comparison]) -> Why:
         """Return what differs, ranked, and which of it lies on changed lines."""
         differences: list[Difference] = []
-        hints: list[Hint] = []
-        stacks: list[Stack] = []
         for name, recorded in self.recorded.items():
-            instrument = self._instruments[name]
-            base, head = recorded["base"], recorded["head"]
             try:
-                differing = [*map(instrument.as_reported, instrument.differences(base, head))]
-                hinting = instrument.hints(head) if self._hinting else ()
-                hinted = [*map(instrument.as_reported, hinting)]
-                stacked = [*instrument.stacks(base, head)]
-                _require_sound((*differing, *hinted), stacked)
+                found = [*instruments()[name].differences(recorded["base"], recorded["head"])]
+                _require_sound(found)
             except Exception as error:  # noqa: BLE001 (what a benchmark's process sent may be anything)
                 reason = f"what it recorded can't be read ({type(error).__name__})"
                 self.unavailable[name] = reason
                 continue
-            differences += differing
-            hints += hinted
-            stacks += stacked
+            differences += found
         changed = {
             file: _changed(self._plan, file)
             for file in dict.fromkeys(each.file for each in differences if each.file)
         }
         ordered = ranked(with_hunks(differences, changed), moved)
-        case = self._state.case.id
-        return Why(case, ordered, tuple(hints), self.unavailable, tuple(stacks))
+        return Why(self._state.case.id, ordered, self.unavailable)
 
 
 class _RepeatTimedOut(Exception):
@@ -308,15 +274,12 @@ def _ending(failure: Failure) -> str:
     return f"{failure.side} failed under it in {failure.stage} ({failure.kind}): {first}"[:500]
 
 
-def _require_sound(differences: Iterable[Difference | Hint], stacks: Iterable[Stack]) -> None:
+def _require_sound(differences: Iterable[Difference]) -> None:
     """Raise if part of an explanation could not be shown, or written and read again."""
     for difference in differences:
         words(difference)
         if difference.line < 0 or "\0" in difference.file:
             raise ValueError(f"{difference.file!r} has no line {difference.line}")
-    for stack in stacks:
-        if not 0.0 <= stack.base + stack.head <= MOST_STACK_S:
-            raise ValueError(f"a stack takes {stack.base} and {stack.head} s")
 
 
 def _changed(plan: SessionPlan, file: str) -> frozenset[int]:
@@ -339,12 +302,11 @@ def explain_moved(
     workplace: Workplace,
     states: Sequence[CaseState],
     rows: Sequence[Comparison],
-    traces: Path | None = None,
 ) -> tuple[tuple[Why, ...], tuple[str, ...]]:
     """Return why cases got worse or better, those that moved most first, and notes.
 
     A case about which nothing can be said is left out. A signal ends the explaining, but not
-    perfci. ``traces`` is the folder for Chrome traces.
+    perfci.
     """
     moved: dict[str, list[Comparison]] = {}
     for row in sorted(rows, key=size, reverse=True):
@@ -364,11 +326,11 @@ def explain_moved(
         for state in (by_case[case] for case in chosen if case in by_case):
             workplace.shown.step(f"looking inside {state.case.id} …")
             rows_of_case = tuple(moved[state.case.id])
-            why = explain_case(workplace, state, rows_of_case, within_s=EXPLAIN_S, traces=traces)
+            why = explain_case(workplace, state, rows_of_case, within_s=EXPLAIN_S)
             explained.append(why)
     except KeyboardInterrupt:
         notes.append("Interrupted while it was looked into why cases moved: some have no why.")
     finally:
         measuring_ended()
-    explanations = (why for why in explained if why.differences or why.hints or why.untold)
+    explanations = (why for why in explained if why.differences or why.untold)
     return tuple(explanations), tuple(notes)

@@ -13,7 +13,6 @@ from pathlib import Path
 
 from perfci.baselines.store import make_environment
 from perfci.config.loading import Config
-from perfci.instruments import added
 from perfci.measure.checkout.build import BuildRecipe, python_in
 from perfci.measure.checkout.disk import scratch_folder
 from perfci.measure.checkout.git import Repository, ResolvedRev, files_of, readable, remotes_of
@@ -206,7 +205,6 @@ def open_workplace(
     Raises PerfciError, which says what to do. The user's checkout isn't touched.
     """
     measuring_begins()
-    added()  # raises for a broken instrument before anything is measured
     if not context.token_allowed:
         refuse_secrets(context.inherited, context.repository.root)
     started = context.executor.now()

@@ -92,7 +92,7 @@ class MeasureSettings:
     ``compile_rounds`` of them start with an empty compile cache. ``budget`` bounds the whole
     session, ``timeout`` each step of a worker. A worker takes bursts of ``burst`` s until it
     has ``round_time`` s of them. ``threads`` 0: as many as there are. ``cores`` 0: chosen
-    automatically. ``memory_limit`` 0: no limit. Without ``hints`` explanations have no hints.
+    automatically. ``memory_limit`` 0: no limit.
     With ``flush_l2`` a device's cache is flushed before each call. ``residency`` is ``together`` if
     both sides' workers of a round live at once, and ``alternate`` if one lives after the other.
 
@@ -112,7 +112,6 @@ class MeasureSettings:
     threads: int = 0
     cores: int = 0
     memory_limit: int = 0
-    hints: bool = True
     flush_l2: bool = False
     residency: str = "together"
     inject: Mapping[str, float] = field(default_factory=dict)

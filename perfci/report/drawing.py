@@ -1,21 +1,14 @@
-"""The drawings that a comparison's page and a trend's site share, and flame graphs.
+"""The drawings that a comparison's page and a trend's site share.
 
-Numbers are packed for the scripts that draw them. The width of a flame graph's box is the
-function's mean time over both sides. So no box is wider than its caller's, and a function that only
-one side calls has a box, too. A box's colour shows how much more or less time head takes.
+Numbers are packed for the scripts that draw them.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
-
-from perfci.model.why import Stack, Why
-from perfci.report.clean import clean_line
-from perfci.units import format_difference, format_value
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -38,16 +31,6 @@ _SPARK = (120.0, 30.0)
 """Width and height of a small line, in px."""
 _EDGE = 2.0
 """Empty margin around a small line, in px."""
-WIDTH, ROW = 1000.0, 20
-"""Width of a flame graph, and height of one of its rows, in units of the drawing."""
-_NARROWEST = 4.0
-"""Least width of a box. A narrower box is left out. Its time is still in its caller's box."""
-_CHARACTER = 6.6
-"""Width of a label's character."""
-_DEEPEST, _MOST_LINES = 40, 12
-"""Rows of a flame graph below the call, and functions in the table under it."""
-_SLIGHT, _MUCH = 0.02, 0.10
-"""A box's colour is slight, or strong, from these shares of base's call on."""
 
 
 def literal(value: Any) -> bytes:
@@ -131,108 +114,3 @@ def spark(
     path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in zip(across, down, strict=True))
     step = (width - 2.0 * _EDGE) / max(count - 1, 1)
     return Spark(path, tuple(round(_EDGE + mark * step, 1) for mark in marks), width, height)
-
-
-@dataclass(frozen=True, slots=True)
-class Box:
-    """One function, drawn below its caller. ``shade`` is its CSS class, ``label`` what fits."""
-
-    x: float
-    y: int
-    width: float
-    label: str
-    title: str
-    shade: str
-
-
-@dataclass(frozen=True, slots=True)
-class Flame:
-    """A case's flame graph. ``lines`` is a table of the functions whose own time moved most."""
-
-    case: str
-    summary: str
-    height: int
-    boxes: tuple[Box, ...]
-    lines: tuple[tuple[str, str, str, str], ...]
-
-
-@dataclass(slots=True)
-class _Node:
-    name: str
-    base: float = 0.0
-    head: float = 0.0
-    below: dict[str, _Node] = field(default_factory=dict)
-
-
-def flame_of(why: Why) -> Flame | None:
-    """Return a case's flame graph, or None if a side has no samples."""
-    root = _tree(why.stacks)
-    if root.base <= 0.0 or root.head <= 0.0:
-        return None
-    boxes = tuple(_boxes(root, root.base, WIDTH / (root.base + root.head)))
-    return Flame(
-        case=clean_line(why.case),
-        summary=f"a call takes {_times(root)} on the host, sampled under the profiler",
-        height=max(box.y for box in boxes) + ROW,
-        boxes=boxes,
-        lines=tuple(_lines(why.stacks)),
-    )
-
-
-def _tree(stacks: Sequence[Stack]) -> _Node:
-    root = _Node("a call")
-    for stack in stacks:
-        node = root
-        for name in ("", *stack.frames[:_DEEPEST]):  # the empty name is the root: the whole call
-            node = node.below.setdefault(name, _Node(name)) if name else root
-            node.base += stack.base
-            node.head += stack.head
-    return root
-
-
-def _boxes(root: _Node, call_s: float, scale: float) -> Iterator[Box]:
-    waiting = [(root, 0.0, 0)]
-    while waiting:
-        node, x, depth = waiting.pop()
-        width = (node.base + node.head) * scale
-        if width < _NARROWEST:
-            continue
-        name = clean_line(node.name, 200)
-        fits = int((width - 6) / _CHARACTER)
-        yield Box(
-            x=round(x, 2),
-            y=depth * ROW,
-            width=round(width, 2),
-            label=name if len(name) <= fits else f"{name[: fits - 1]}…" if fits > 3 else "",
-            title=f"{name}: {_times(node)}",
-            shade=_shade((node.head - node.base) / call_s),
-        )
-        for child in sorted(node.below.values(), key=lambda child: child.name):
-            waiting.append((child, x, depth + 1))
-            x += (child.base + child.head) * scale
-
-
-def _shade(gain: float) -> str:
-    amount = "much" if abs(gain) >= _MUCH else "slightly"
-    if abs(gain) < _SLIGHT:
-        return "same"
-    return f"{amount} {'worse' if gain > 0 else 'better'}"
-
-
-def _lines(stacks: Sequence[Stack]) -> Iterator[tuple[str, str, str, str]]:
-    """Yield the functions whose own time differs most, each as name, base, head and change."""
-    own: dict[str, _Node] = {}
-    for stack in stacks:
-        name = stack.frames[-1] if stack.frames else ""
-        node = own.setdefault(name, _Node(name))
-        node.base += stack.base
-        node.head += stack.head
-    most = sorted(own.values(), key=lambda node: -abs(node.head - node.base))
-    for node in most[:_MOST_LINES]:
-        change = format_difference(node.head - node.base, "s")
-        times = (format_value(node.base, "s"), format_value(node.head, "s"))
-        yield clean_line(node.name, 200) or "a call", *times, change
-
-
-def _times(node: _Node) -> str:
-    return f"{format_value(node.base, 's')} → {format_value(node.head, 's')}"

@@ -24,7 +24,7 @@ from perfci.model.codec import CodecError
 from perfci.model.finding import Finding, Reason
 from perfci.model.report import Comparison, Report
 from perfci.model.status import traits
-from perfci.model.why import Difference, Hint
+from perfci.model.why import Difference
 from perfci.model.words import reason_words, words
 from perfci.report.case_tables import ModeMatrix, ShapeTable
 from perfci.report.clean import clean_line
@@ -47,7 +47,6 @@ _DERIVED_FIELDS: Mapping[str, Mapping[str, Any]] = {
     "Comparison": {"warnings": tuple[str, ...], "doubt": str, "cause": str, "replay": str},
     "Verdict": {"reasons": tuple[str, ...]},
     "Difference": {"text": str},
-    "Hint": {"text": str},
 }
 """Fields of a file that aren't fields of the record: words, causes and tables, which perfci derives
 from the record, and the schema, which a file has to name."""
@@ -56,7 +55,7 @@ _LONGEST = 1e9
 """Most seconds (31 years) and rounds that are believed of a session. Merging adds such numbers."""
 _LEAST_DF = 1.0 - 1e-9
 """Least degrees of freedom, but for rounding: two pairs have 1."""
-_Coded = TypeVar("_Coded", Finding, Reason, Difference, Hint)
+_Coded = TypeVar("_Coded", Finding, Reason, Difference)
 
 
 def read_report(text: str, name: str = "the report") -> Report:
@@ -175,7 +174,6 @@ def _flaws(report: Report) -> Iterator[str]:
     yield from _unknown_codes(words, report.findings)
     for why in report.why:
         yield from _unknown_codes(difference_words, why.differences)
-        yield from _unknown_codes(difference_words, why.hints)
     for name, text in (("shard", report.shard), *(("missing", shard) for shard in report.missing)):
         try:
             parse_shard(text or "1/1")

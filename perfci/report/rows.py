@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from perfci.instruments import words
 from perfci.model.report import Accepted, Comparison, Estimate, Explanation, Method, Report
-from perfci.model.why import Difference, Hint, Why
+from perfci.model.why import Difference, Why
 from perfci.report.clean import clean_line
 from perfci.stats.evidence import magnitude
 from perfci.stats.quantile import median
@@ -344,8 +344,6 @@ def _more_lines(why: Why, leads: Sequence[Difference], report: Report) -> Iterat
     for cause in dict.fromkeys(report.explanations):
         if cause.case == why.case and (cause.file, cause.line) not in places:
             yield f"{cause.metric}: {cause.text}{_at(cause.file, cause.line)}"
-    for hint in why.hints:
-        yield f"hint: {_with_place(hint)}"
     yield from unavailable_lines(why)
 
 
@@ -365,7 +363,7 @@ def _at(file: str, line: int) -> str:
     return f", {file}:{line}" if file and line else ""
 
 
-def _with_place(finding: Difference | Hint) -> str:
+def _with_place(finding: Difference) -> str:
     return f"{words(finding)}{_at(finding.file, finding.line)}"
 
 
@@ -385,12 +383,10 @@ def unavailable_lines(why: Why) -> Iterator[str]:
 
 
 def lines_of_why(why: Why) -> Iterator[str]:
-    """Yield a case's why in lines: its differences, hints, and unavailable instruments."""
+    """Yield a case's why in lines: its differences and unavailable instruments."""
     if not why.differences and not why.untold:
         yield "nothing differs inside"
     for difference in why.differences:
         changed = " (a changed line)" if difference.hunk else ""
         yield f"{_with_place(difference)}{changed}"
-    for hint in why.hints:
-        yield f"hint: {_with_place(hint)}"
     yield from unavailable_lines(why)

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from perfci.instruments import LAST, instruments
+from perfci.instruments import instruments
 from perfci.model.report import Comparison
 from perfci.model.why import Difference
 
@@ -69,7 +69,7 @@ def ranked(
             not difference.hunk or is_light(difference),
             -abs(difference.seconds),
             -abs(difference.bytes),
-            places.get(difference.instrument, LAST),
+            places[difference.instrument],
         )
 
     return tuple(sorted(believed, key=rank)[:MOST_DIFFERENCES])

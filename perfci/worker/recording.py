@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from perfci.clock import monotonic_ns
 from perfci.collector import Work
 from perfci.errors import Unusable
-from perfci.instruments import Instrument, Recorded, RecordingScene, When, in_worker
+from perfci.instruments import Instrument, Recorded, RecordingScene, When, instruments
 from perfci.metrics.graphs import frames_traced
 from perfci.model.worker import WorkOrder
 from perfci.worker.bursts import Bursts, StrayCopies, collect, stop_collecting, warm_up
@@ -32,7 +32,7 @@ _LONGEST = 500
 def look_inside(order: WorkOrder, channel: Channel) -> None:
     """Run the order's case without timing it, and record what the order's instruments see."""
     scene = RecordingScene(order)
-    recordings = _Recordings(scene, {name: in_worker(name) for name in order.instruments})
+    recordings = _Recordings(scene, {name: instruments()[name] for name in order.instruments})
     channel.enter("import")
     device_kinds = kinds(order.devices)
     with ExitStack() as starting:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -88,18 +87,16 @@ def explained(tmp_path_factory: pytest.TempPathFactory) -> Explained:
     project.write("benchmarks/bench_net.py", BENCHMARK)
     project.commit("base", **{"model.py": MODEL})
     project.commit("copies", **{"model.py": COPIES})
-    options = ("--within", "5m", "--trace", str(folder / "traces"))
-    done = project.perfci("explain", "HEAD~1", "HEAD", *options)
+    done = project.perfci("explain", "HEAD~1", "HEAD", "--within", "5m")
     assert done.code == 0, done.text
-    return Explained(done, folder / "traces")
+    return Explained(done)
 
 
 class Explained:
     """``perfci explain`` of cases that copy more, that are the same, and that die."""
 
-    def __init__(self, done: Done, traces: Path) -> None:
+    def __init__(self, done: Done) -> None:
         self.err = done.err
-        self.traces = traces
         self.lines: dict[str, list[str]] = {}
         case = ""
         for line in done.out.splitlines():
@@ -137,18 +134,12 @@ def test_a_file_that_is_no_report_is_refused(grown: Project) -> None:
 
 
 @pytest.mark.torch
-def test_compare_says_why_a_case_moved_and_writes_its_traces(
-    grown: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_compare_says_why_a_case_moved(grown: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("perfci.measure.explaining.EXPLAIN_S", 300.0)  # on a busy machine
-    traces = ("--budget", "280s", "--trace", str(tmp_path / "traces"))
-    report = grown.report("compare", "HEAD~1", "HEAD", *traces, code=1)
+    report = grown.report("compare", "HEAD~1", "HEAD", "--why", "--budget", "280s", code=1)
     (why,) = report["why"]
     assert why["case"] == "counting"
     assert why["differences"][0]["file"] == "lib.py"
-    for path, side in zip(sorted((tmp_path / "traces").iterdir()), ("base", "head"), strict=True):
-        assert path.name.endswith(f".{side}.json")
-        assert set(json.loads(path.read_text())) == {"traceEvents"}  # without torch there are none
 
 
 def test_no_verdict_depends_on_what_fails_under_an_instrument(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from perfci.instruments import Recorded, words
-from perfci.instruments.python import differences, stacks
+from perfci.instruments.python import differences
 from tests.builders.warm import Warm
 
 _RECORD = """
@@ -111,13 +111,3 @@ def test_runs_that_overlap_are_no_evidence(noisy: int) -> None:
     head = [same if number == noisy else slow for number in range(3)]
     assert not list(differences(base, head))
     assert [one.arguments["function"] for one in differences(base, [slow] * 3)] == ["work"]
-
-
-def test_stacks_are_of_functions_and_of_both_sides() -> None:
-    base, head = run_of(1e-3, work=75, gone=25), run_of(2e-3, work=50, inner=50)
-    found = {one.frames: (one.base, one.head) for one in stacks([base], [head, head])}
-    assert found == {
-        ("work (m.py)",): (7.5e-4, 1e-3),
-        ("inner (m.py)",): (0.0, 1e-3),
-        ("gone (m.py)",): (2.5e-4, 0.0),
-    }

@@ -20,7 +20,7 @@ from perfci.model.run import Environment
 from perfci.model.status import Cause, traits
 from perfci.report.case_tables import CaseTable, case_tables
 from perfci.report.clean import Clean, Safe, clean_block, clean_line, clean_lines, sentences
-from perfci.report.drawing import Spark, flame_of, literal, pack, spark
+from perfci.report.drawing import Spark, literal, pack, spark
 from perfci.report.links import environment_names
 from perfci.report.outline import (
     GROUPS,
@@ -182,14 +182,11 @@ def _lists(rows: Outline) -> dict[str, Any]:
         }
         for name, (title, group) in opened.items()
     ]
-    flames = tuple(filter(None, map(flame_of, report.why)))
     return {
         "groups": groups,
         "failures": tuple(map(_failure, failures[:MOST_FAILURES])),
         "more_failures": max(0, len(failures) - MOST_FAILURES),
         "elsewhere": lines.unshown()[:MOST_LINES],
-        "flames": flames[:MOST_ROWS],
-        "more_flames": max(0, len(flames) - MOST_ROWS),
         "skipped": _pairs(report.skipped),
         "more_skipped": max(0, len(report.skipped) - MOST_LINES),
         "not_measured": _pairs(report.not_measured),

@@ -27,7 +27,7 @@ from perfci.report.rows import replay_of
 from perfci.verdict.caveats import cause_of
 
 if TYPE_CHECKING:
-    from perfci.model.why import Difference, Hint
+    from perfci.model.why import Difference
 
 HELP = "Write the report file here."
 MOST_BYTES = 16 << 20
@@ -98,16 +98,10 @@ LIMITS: Mapping[str, Limit] = MappingProxyType(
         "Report.why": Limit(most=1_000),
         "Why.case": _NAME,
         "Why.differences": Limit(most=100),
-        "Why.hints": Limit(most=50),
         "Why.untold": Limit(1_000, most=50),
-        "Why.stacks": Limit(most=150),
-        "Stack.frames": Limit(400, most=70),
         "Difference.arguments": Limit(800, most=20),
         "Difference.text": Limit(4_000),
         "Difference.file": _PATH,
-        "Hint.arguments": Limit(800, most=20),
-        "Hint.text": Limit(4_000),
-        "Hint.file": _PATH,
         "Explanation.case": _NAME,
         "Explanation.metric": _METRIC,
         "Explanation.text": Limit(4_000),
@@ -299,11 +293,7 @@ def _with_words(plain: Mapping[str, Any], report: Report) -> dict[str, Any]:
         "modes": _plain_tables(mode_matrices(report.results)),
         "shapes": _plain_tables(shape_tables(report.results)),
         "why": [
-            {
-                **of_case,
-                "differences": _with_text("Difference", of_case["differences"], why.differences),
-                "hints": _with_text("Hint", of_case["hints"], why.hints),
-            }
+            {**of_case, "differences": _with_text(of_case["differences"], why.differences)}
             for of_case, why in zip(plain["why"], report.why, strict=True)
         ],
     }
@@ -316,10 +306,10 @@ def _plain_tables(tables: Iterable[Any]) -> list[Any]:
 
 
 def _with_text(
-    kind: str, plain: Iterable[Mapping[str, Any]], findings: Iterable[Difference | Hint]
+    plain: Iterable[Mapping[str, Any]], findings: Iterable[Difference]
 ) -> list[dict[str, Any]]:
     return [
-        _before(fields, arguments={"text": _cut(f"{kind}.text", [difference_words(finding)])[0]})
+        _before(fields, arguments={"text": _cut("Difference.text", [difference_words(finding)])[0]})
         for fields, finding in zip(plain, findings, strict=True)
     ]
 

@@ -13,7 +13,6 @@ from tests.lacking import needed
 from tests.report.case_table_reports import GUARD, mode_comparison, shape_rows
 from tests.report.conftest import Watched, axe_finds_nothing
 from tests.report.page.reports import drawn_report, hostile_page_report, large_report
-from tests.report.page.test_flame import WHY
 
 expect = needed("playwright.sync_api").expect
 
@@ -27,7 +26,7 @@ def tables_report() -> Report:
 SCHEMES = [{"scheme": "light", "width": 1280}, {"scheme": "dark", "width": 390}]
 OPEN_ALL = "document.querySelectorAll('details').forEach((one) => { one.open = true; })"
 PAGES = {
-    "drawn": lambda: drawn_report(why=(WHY,)),
+    "drawn": drawn_report,
     "hostile": hostile_page_report,
     "large": lambda: large_report(1000),
     "tables": tables_report,
@@ -105,24 +104,6 @@ def test_the_keyboard_opens_a_row_and_copies_what_replays_it(watched: Watched, p
     expect(row.locator(".replay [role=status]")).to_have_text("copied")
     line = f"perfci compare {'a' * 40} {'b' * 40} -k 'encoder[batch=1,mode=eager]'"
     assert page.evaluate("navigator.clipboard.readText()") == line
-
-
-@pytest.mark.parametrize("watched", SCHEMES, indirect=True)
-def test_the_keyboard_reads_a_flame_graph(watched: Watched, pages: Path) -> None:
-    page = watched.open(pages / "drawn.html")
-    page.locator(".flame summary").focus()
-    page.keyboard.press("Enter")
-    graph = page.get_by_role("group", name="Flame graph of net")
-    page.keyboard.press("Tab")
-    assert graph.evaluate("one => one === document.activeElement")
-    narrow = page.viewport_size["width"] < 1000
-    for _ in range(3):
-        page.keyboard.press("ArrowRight")
-    page.wait_for_timeout(300)
-    assert (graph.evaluate("one => one.scrollLeft") > 0) == narrow
-    page.keyboard.press("Tab")
-    assert page.locator(".flame tbody tr").first.inner_text().split("\t")[-1] == "+3 ms"
-    assert graph.locator("text", has_text="forward (model.py)").is_visible()
 
 
 def test_a_thousand_rows_are_searched(watched: Watched, pages: Path) -> None:
