@@ -59,34 +59,20 @@ class Ranks(Protocol):
     def outputs(self) -> Sequence[OutputSketch]:
         """Return a sketch of each rank's output of one more call."""
 
-    def flops(self) -> Sequence[float]:
-        """Return each rank's floating-point operations in one more call."""
-
-    def losses(self) -> Sequence[Mapping[int, float]]:
-        """Return each rank's losses, by the number of the step. It may make all steps left."""
-
-
-@dataclass(frozen=True, slots=True)
-class LeafSketch:
-    """A sketch of one tensor or number of an output, at ``path``.
-
-    ``kind`` has to be equal in all ranks. The values themselves may differ a little:
-    ``projections`` are their products with random signs, ``squared`` is the sum of their squares,
-    and ``eps`` that of their dtype.
-    """
-
-    path: str
-    kind: str
-    projections: tuple[float, ...] = ()
-    squared: float = 0.0
-    eps: float = 0.0
-
 
 @dataclass(frozen=True, slots=True)
 class OutputSketch:
-    """A sketch of a rank's output. ``unsupported`` is the reason why it can't be compared."""
+    """A sketch of a rank's output. ``unsupported`` is the reason why it can't be compared.
 
-    leaves: tuple[LeafSketch, ...] = ()
+    ``kind`` is a hash of all that has to be equal in all ranks. Floating values may differ a
+    little: ``projections`` are their products with random signs, ``squared`` is the sum of their
+    squares, and ``eps`` that of their coarsest dtype.
+    """
+
+    kind: str = ""
+    projections: tuple[float, ...] = ()
+    squared: float = 0.0
+    eps: float = 0.0
     unsupported: str = ""
 
 
@@ -144,13 +130,12 @@ class Work:
     ``compiled`` tells whether torch.compile has a part in the call. ``device`` is a torch device
     string, or empty if only the outputs show the device. ``items`` is how many items one call
     handles. ``accuracy`` is called after the timing and returns (candidate outputs, float64
-    reference outputs). ``plain`` makes one call in eager mode, if that is known. ``metrics`` are
-    the benchmark's own. ``remarks`` returns remarks by metric. ``observer`` collects other costs of
-    calls. ``ranks`` leads the processes that make a call together. ``prepare`` runs before each
-    call, untimed, and readies what a call uses up. ``spared_s`` is the part of this set-up's time
-    that later workers of the session don't need. ``most_calls`` are the most that the bursts may
-    make, 0 for any number. Work with such a limit has warmed up in its set-up. ``peak_flops`` is
-    the peak of all ranks' devices in operations per second, 0 if unknown.
+    reference outputs). ``metrics`` are the benchmark's own. ``remarks`` returns remarks by metric.
+    ``observer`` collects other costs of calls. ``ranks`` leads the processes that make a call
+    together. ``prepare`` runs before each call, untimed, and readies what a call uses up.
+    ``spared_s`` is the part of this set-up's time that later workers of the session don't need.
+    ``most_calls`` are the most that the bursts may make, 0 for any number. Work with such a limit
+    has warmed up in its set-up.
     """
 
     call: Callable[[], Any]
@@ -158,7 +143,6 @@ class Work:
     device: str = ""
     items: float | None = None
     accuracy: Callable[[], tuple[Any, Any]] | None = None
-    plain: Callable[[], Any] | None = None
     metrics: tuple[ExtraMetric, ...] = ()
     remarks: Callable[[], Mapping[str, Finding]] = dict
     observer: Observer | None = None
@@ -166,7 +150,6 @@ class Work:
     prepare: Callable[[], object] | None = None
     spared_s: float = 0.0
     most_calls: int = 0
-    peak_flops: float = 0.0
 
     def prepared_call(self) -> Any:
         """Prepare a call, make it, and return its output."""
@@ -281,47 +264,6 @@ class Collector:
         return NOTHING
 
 
-class WatchedSide(Protocol):
-    """A worker of a round as the parent sees it. Times in s."""
-
-    call_s: float
-    on_device: bool
-
-    @property
-    def pid(self) -> int:
-        """Return the worker's process id."""
-
-    def call_energy(self, time_s: float) -> float:
-        """Have the worker make calls for about ``time_s``. Return a call's energy in J, or NaN."""
-
-    @property
-    def sm_clock(self) -> float:
-        """Return the clock of the cards in MHz during the calls of ``call_energy``, or NaN."""
-
-    def held_on_cards(self) -> float:
-        """Return the bytes that the worker and its session hold on its cards, or NaN."""
-
-    def call_for(self, time_s: float) -> int:
-        """Have the worker make calls for about ``time_s``. Return their number."""
-
-
-class Watch:
-    """The parent's part in measuring a metric group. Each worker of a round has one."""
-
-    def __init__(self, side: WatchedSide) -> None:
-        self.side = side
-
-    def before_block(self) -> None:
-        """The worker's next block of bursts is about to be ordered."""
-
-    def after_block(self) -> None:
-        """The worker's block is done. The other side's may still be under way."""
-
-    def after_bursts(self) -> Mapping[str, float]:
-        """Return readings for ``Warm.parent_readings``. The other side's worker waits."""
-        return {}
-
-
 @dataclass(frozen=True, slots=True)
 class Warm:
     """A worker's warm calls, without the calls of excluded bursts. Times in s.
@@ -329,7 +271,7 @@ class Warm:
     ``bursts`` has the samples of each burst in turn. An excluded burst has no samples. ``samples``
     has the samples of all bursts, in ascending order. ``device_bursts`` and ``device_samples`` are
     the same by the device's own clock. ``observed`` has, by metric, what the work's observer saw of
-    each call, in bursts as well. ``parent_readings`` are the readings of the groups' ``Watch``.
+    each call, in bursts as well.
     """
 
     measurement: Measurement
@@ -339,7 +281,6 @@ class Warm:
     device_bursts: Sequence[Sequence[float]] = ()
     device_samples: Sequence[float] = ()
     observed: Mapping[str, Sequence[Sequence[float]]] = field(default_factory=dict)
-    parent_readings: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,6 @@ from datetime import UTC, date, datetime, timedelta, timezone
 from functools import lru_cache
 
 _TIME = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
-_FLOP = ((1e12, "TFLOP"), (1e9, "GFLOP"), (1e6, "MFLOP"), (1e3, "kFLOP"), (1.0, "FLOP"))
 _BYTES = ((2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B"))
 """The units of each kind with their sizes, the largest first."""
 _SIZES = {
@@ -50,8 +49,6 @@ def format_value(value: float | None, unit: str) -> str:
         return _scaled(value, _TIME)
     if unit in {"bytes", "bytes/call"}:
         return _scaled(value, _BYTES) + ("/call" if unit == "bytes/call" else "")
-    if unit == "flop":
-        return _scaled(value, _FLOP)
     if unit == "count":
         return f"{value:.0f}"
     number = _three_digits(value)

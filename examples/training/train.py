@@ -66,7 +66,7 @@ def main() -> None:
         loss = loss_of(model, text)
         loss.backward()
         optimizer.step()
-        perfci.step(loss=loss)
+        perfci.step()
     dist.destroy_process_group()
 
 

@@ -83,18 +83,13 @@ def inference_work(
         with inference_mode():
             return once()
 
-    def plain() -> None:
-        with inference_mode():
-            for variant in variants.values():
-                model(*variant, **keywords)
-
     def accuracy() -> tuple[Any, Any]:
         candidate = call()
         references = float64_reference(model, tuple(variants.values()), keywords)
         return candidate, references if shaped else references[0]
 
     more = _shape_metrics(shaped, place, options) if shaped else {}
-    return work_of(options, place, call, accuracy=accuracy, plain=plain, **more)
+    return work_of(options, place, call, accuracy=accuracy, **more)
 
 
 def _shape_metrics(shaped: Shaped, place: torch.device, options: ModelOptions) -> dict[str, Any]:

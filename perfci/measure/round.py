@@ -15,16 +15,15 @@ from perfci.measure.command_results import with_results
 from perfci.measure.executor import Executor, OpenStarters
 from perfci.measure.machine.card_watches import (
     GpuWatches,
-    held_by,
     own_pids,
+    reach_power_limit,
     read_as_one,
-    under_load,
 )
 from perfci.measure.machine.cores import throttled_s
 from perfci.measure.machine.gpu_watch import GpuState, GpuWatch, set_aside_reason
 from perfci.measure.selection import SAMPLE_S, BurstPlan, block_order, long_turns, turns
 from perfci.measure.workers import Launch, Worker, WorkerEnded
-from perfci.metrics import METRICS, metric_groups
+from perfci.metrics import METRICS
 from perfci.model.case import Failure, unfit_reason
 from perfci.model.codec import to_plain
 from perfci.model.finding import OF_WORKERS
@@ -46,8 +45,9 @@ _MEMORY_KINDS = frozenset({"OutOfMemoryError", "MemoryError", "out_of_memory"})
 """Kinds of failure of torch, of Python, and of a worker that the kernel killed for memory."""
 _MEMORY_WORDS = ("out of memory", "alloc_failed", "can't allocate memory")
 """Words of CUDA, of its libraries and of torch on the host, in a RuntimeError."""
-_POWER_PART = 0.9
-"""Share of the time of calls over which their power is averaged, before the calls end."""
+_ALONE_S, _READ_AFTER = 0.5, 0.9
+"""Time for which a side runs alone to see whether it reaches its card's power limit (a card shows
+that within 0.4 s), and the share of it after which the card is read."""
 _CLOCK_ROUNDING_S = 1e-6
 """Tolerance for a clock's readings, which are rounded as floating-point numbers."""
 
@@ -165,7 +165,7 @@ class _RoundWorkers:
                 self._attempt(slot, self._start)
             plan = self._blocks()
             for slot in slots:
-                self._attempt(slot, RoundSide.watch_alone)
+                self._attempt(slot, RoundSide.try_power_limit)
             self._replace_short_turns()
             self._finish()
             _set_side_by_side(slots)
@@ -352,11 +352,7 @@ class RoundSide:
         self.most_calls = 0
         self.blocks: list[WorkerBlock] = []
         self.measured_s = 0.0
-        self.on_device = False
         self.cards: tuple[GpuWatch, ...] = ()
-        self.sm_clock = math.nan
-        self.watches = [group.watch(self) for group in metric_groups()]
-        self.readings: dict[str, float] = {}
         self.crowded = False
         self.result: WorkerResult | None = None
         self.log = ""
@@ -392,16 +388,13 @@ class RoundSide:
         answer = self.living.expect("ready", self.task.timeout_s)
         self.call_s = max(0.0, self.living.field(answer, "call_s", float))
         self.most_calls = self.living.field({"most_calls": 0, **answer}, "most_calls", int)
-        self.on_device = self.living.field(answer, "on_device", bool)
-        if self.on_device:
+        if self.living.field(answer, "on_device", bool):
             self.cards = gpu.group(self.living.field(answer, "uuids", tuple[str, ...]))
-        elif cards := gpu.of_session(self.pid):
-            self.on_device, self.cards = True, cards
+        else:
+            self.cards = gpu.of_session(self.pid)
 
     def order_block(self, order: Mapping[str, object]) -> None:
         """Order a block of bursts."""
-        for watch in self.watches:
-            watch.before_block()
         self._before = read_as_one(self.cards)
         self._throttled_s = throttled_s()
         self._ordered = self.living.now()
@@ -423,53 +416,26 @@ class RoundSide:
         throttled = throttled_s() - self._throttled_s
         block = replace(block, calls_before=self._calls_between, throttled=throttled)
         self._calls_between = 0
-        for watch in self.watches:
-            watch.after_block()
         self.measured_s += block.duration
         if block.bursts:  # a block has none if the other side ended before the first burst
             self.blocks.append(block)
-
-    def watch_alone(self) -> None:
-        """Take the watches' readings while the other side waits."""
-        for watch in self.watches:
-            self.readings.update(watch.after_bursts())
 
     @property
     def pid(self) -> int:
         """The worker's process id."""
         return self.living.pid
 
-    def call_for(self, time_s: float) -> int:
-        """Have the worker make calls for about ``time_s``, in no burst. Return their number."""
-        return self._finish_calls(*self._begin_calls(time_s))
-
-    def call_energy(self, time_s: float) -> float:
-        """Return the energy of a call in J, from calls for about ``time_s``. NaN where unknown."""
+    def try_power_limit(self) -> None:
+        """Make calls while the other side waits, and see whether a card reaches its power limit."""
         if not self.cards:
-            return math.nan
-        calls, began = self._begin_calls(time_s)
-        power, self.sm_clock = under_load(self.cards, _POWER_PART * time_s)
-        self.at_power_limit |= any(card.read().at_power_limit for card in self.cards)
-        self._finish_calls(calls, began)
-        return power * (self.living.now() - began) / calls
-
-    def held_on_cards(self) -> float:
-        """Return the bytes on the cards of the worker and its session. NaN where unknown."""
-        return held_by(self.pid, self.cards)
-
-    def _begin_calls(self, time_s: float) -> tuple[int, float]:
-        """Order calls for about ``time_s``. Return their number, and when they were ordered."""
-        calls = max(1, math.ceil(time_s / (self.call_s + SAMPLE_S)))
-        order = {"do": "block", "bursts": 1, "calls": 0, "lead_in": calls, "turn": None}
+            return
+        calls = max(1, math.ceil(_ALONE_S / (self.call_s + SAMPLE_S)))
         ordered = self.living.now()
-        self.living.send(order)
-        return calls, ordered
-
-    def _finish_calls(self, calls: int, ordered: float) -> int:
+        self.living.send({"do": "block", "bursts": 1, "calls": 0, "lead_in": calls, "turn": None})
+        self.at_power_limit |= reach_power_limit(self.cards, _READ_AFTER * _ALONE_S)
         within_s = self.task.timeout_s + calls * self.call_s
         self.living.expect("block", within_s, since=ordered)
         self._calls_between += calls
-        return calls
 
     def learn_call(self) -> None:
         """Take the call's time from the blocks, if it is shorter there than in the warm-up."""
@@ -549,7 +515,6 @@ class RoundSide:
                 side=order.side,
                 round_number=round_number,
                 cold_cache=order.cold_cache,
-                parent_readings=self.readings,
                 installed=order.metrics,
                 ancestor=self.ancestor,
             )

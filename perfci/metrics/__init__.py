@@ -30,7 +30,6 @@ from perfci.collector import (
     Ruling,
     Scene,
     Warm,
-    Watch,
     Work,
 )
 from perfci.errors import UsageError
@@ -61,10 +60,9 @@ class MetricGroup:
 
     A module may also have ``COLLECTOR``, the class of its collectors; ``reduce``, which computes
     values from a worker's samples; and ``explain``, which explains why a metric regressed. perfci's
-    own modules may have ``WATCH``, the class of the parent's part in measuring them, and
-    ``ruling``, which may decide on the metrics in ``RULED`` from both sides' workers, whatever
-    their numbers are. ``distribution`` is the distribution that has the module, and empty for
-    perfci's own.
+    own modules may have ``ruling``, which may decide on the metrics in ``RULED`` from both sides'
+    workers, whatever their numbers are. ``distribution`` is the distribution that has the module,
+    and empty for perfci's own.
     """
 
     name: str
@@ -73,7 +71,6 @@ class MetricGroup:
     collector: type[Collector] = Collector
     reduce: Reduce = lambda _: NOTHING
     explain: Explain = lambda _: ()
-    watch: type[Watch] = Watch
     ruling: Rule = lambda *_: None
     ruled: tuple[str, ...] = ()
     distribution: str = ""
@@ -136,7 +133,7 @@ def _with_others() -> Iterator[MetricGroup]:
 def _group(module: Any, distribution: str = "") -> MetricGroup:
     optional = {"collector": "COLLECTOR", "reduce": "reduce", "explain": "explain"}
     if not distribution:
-        optional |= {"watch": "WATCH", "ruling": "ruling", "ruled": "RULED"}
+        optional |= {"ruling": "ruling", "ruled": "RULED"}
     return MetricGroup(
         name=module.__name__,
         metrics=tuple(module.METRICS),
@@ -208,7 +205,6 @@ __all__ = [
     "Ruling",
     "Scene",
     "Warm",
-    "Watch",
     "Work",
     "metric_groups",
     "registered",

@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from perfci.collector import LeafSketch, OutputSketch
+from perfci.collector import OutputSketch
 from perfci.errors import Unusable
 from perfci.metrics import NOTHING, Collector, Reading
 from perfci.model.case import Metric
@@ -37,12 +37,12 @@ METRICS = {
 TOLERANCE = 8.0
 """Distance that two ranks' outputs may have (relative L2), in eps of their dtype."""
 _PROJECTIONS = 8
-"""Random projections of each tensor."""
+"""Random projections of an output."""
 _CHUNK = 1 << 20
 """Elements of a tensor that are projected at once, to limit memory."""
-_NONE = "NoneType None"
-"""Kind of the leaf of a step that returns nothing."""
 _LONGEST_PATH = 100
+_NOTHING = "nothing"
+"""Kind of the output of a step that returns nothing."""
 
 
 class AccuracyMismatch(ValueError):
@@ -57,28 +57,10 @@ def accuracy_loss(candidate: Any, reference: Any) -> float:
     """Return the relative L2 distance of the floating outputs in units of the dtype's eps.
 
     All floating outputs are compared together, as one vector in float64. eps is that of the
-    candidate's coarsest floating dtype. If the reference is all zeros, the distance is absolute.
-    All other outputs must be equal. Raises AccuracyMismatch if the outputs differ in kind, and
-    AccuracyUnsupported for values of unknown types.
+    candidate's coarsest floating dtype, and float32's for Python's numbers. If the reference is all
+    zeros, the distance is absolute. All other outputs must be equal. Raises AccuracyMismatch if the
+    outputs differ in kind, and AccuracyUnsupported for values of unknown types.
     """
-    compared = _compare(candidate, reference)
-    scale = math.sqrt(compared.reference_squared) or 1.0
-    return math.sqrt(compared.distance_squared) / scale / compared.eps
-
-
-@dataclasses.dataclass(slots=True)
-class _Sums:
-    distance_squared: float = 0.0
-    reference_squared: float = 0.0
-    eps: float = 0.0
-
-    def add(self, candidate: torch.Tensor, reference: torch.Tensor, eps: float) -> None:
-        self.eps = max(self.eps, eps)
-        self.distance_squared += float((candidate - reference).square().sum())
-        self.reference_squared += float(reference.square().sum())
-
-
-def _compare(candidate: Any, reference: Any) -> _Sums:
     import torch
 
     ours, theirs = dict(leaves(candidate)), dict(leaves(reference))
@@ -87,53 +69,62 @@ def _compare(candidate: Any, reference: Any) -> _Sums:
         raise AccuracyMismatch(f"the outputs differ in structure, first at `output{odd[0]}`")
     if not any(isinstance(leaf, (torch.Tensor, float, int)) for leaf in ours.values()):
         raise AccuracyUnsupported("there is no tensor or number in the output to compare")
-    sums = _Sums()
+    distance_squared = reference_squared = eps = 0.0
     for path, leaf in ours.items():
-        _compare_leaf(f"output{path}", leaf, theirs[path], sums)
-    sums.eps = sums.eps or torch.finfo(torch.float32).eps
-    return sums
+        where, other = f"output{path}", theirs[path]
+        if not (_is_floating(leaf) and _is_floating(other)):
+            _require_equal(where, leaf, other)
+            continue
+        number, wide = _finite_parts(where, torch.as_tensor(leaf), torch.as_tensor(other))
+        eps = max(eps, torch.finfo(torch.as_tensor(leaf).dtype).eps)
+        distance_squared += float((number - wide).square().sum())
+        reference_squared += float(wide.square().sum())
+    scale = math.sqrt(reference_squared) or 1.0
+    return math.sqrt(distance_squared) / scale / (eps or 1.0)
 
 
-def _compare_leaf(where: str, candidate: Any, reference: Any, sums: _Sums) -> None:
+def _is_floating(leaf: Any) -> bool:
     import torch
 
-    if not isinstance(candidate, torch.Tensor) or not isinstance(reference, torch.Tensor):
-        if isinstance(candidate, float) and isinstance(reference, float):
-            # The precision of a Python number inside the model is unknown: assume float32's eps.
-            _compare_floats(where, torch.tensor(candidate), torch.tensor(reference), sums)
-        elif type(candidate) is not type(reference) or candidate != reference:
-            raise AccuracyMismatch(
-                f"`{where}` is {candidate!r}, and {reference!r} in the reference"
-            )
-        return
+    if isinstance(leaf, torch.Tensor):
+        return bool(leaf.is_floating_point() or leaf.is_complex())
+    return isinstance(leaf, float)
+
+
+def _require_equal(where: str, candidate: Any, reference: Any) -> None:
+    import torch
+
+    if isinstance(candidate, torch.Tensor) and isinstance(reference, torch.Tensor):
+        equal = _is_floating(candidate) == _is_floating(reference) and torch.equal(
+            candidate.detach().cpu(), reference.detach().cpu()
+        )
+    else:
+        equal = type(candidate) is type(reference) and candidate == reference
+    if not equal:
+        shown = (
+            str(leaf.dtype) if isinstance(leaf, torch.Tensor) else repr(leaf)[:80]
+            for leaf in (candidate, reference)
+        )
+        raise AccuracyMismatch(
+            f"`{where}` ({' and '.join(shown)} in the reference) differs, where it has to be equal"
+        )
+
+
+def _finite_parts(
+    where: str, candidate: torch.Tensor, reference: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the finite numbers of both in float64, if all others are equal."""
+    import torch
+
     if candidate.shape != reference.shape:
         shapes = f"{tuple(candidate.shape)}, and {tuple(reference.shape)}"
         raise AccuracyMismatch(f"`{where}` has shape {shapes} in the reference")
-    floating = candidate.is_floating_point() or candidate.is_complex()
-    if floating != (reference.is_floating_point() or reference.is_complex()):
-        raise AccuracyMismatch(
-            f"`{where}` is {candidate.dtype}, and {reference.dtype} in the reference"
-        )
-    if floating:
-        _compare_floats(where, candidate, reference, sums)
-    elif not torch.equal(candidate.detach().cpu(), reference.detach().cpu()):
-        raise AccuracyMismatch(f"`{where}` ({candidate.dtype}) differs, where it has to be equal")
-
-
-def _compare_floats(
-    where: str, candidate: torch.Tensor, reference: torch.Tensor, sums: _Sums
-) -> None:
-    import torch
-
-    eps = torch.finfo(candidate.dtype).eps
     ours, theirs = plain(where, candidate), plain(where, reference)
     finite = torch.isfinite(ours)
-    if not torch.equal(finite, torch.isfinite(theirs)):
-        raise AccuracyMismatch(f"`{where}` and its reference aren't finite in different places")
-    odd, odd_reference = ours[~finite], theirs[~finite]
-    if not bool(((odd == odd_reference) | (odd.isnan() & odd_reference.isnan())).all()):
-        raise AccuracyMismatch(f"`{where}` and its reference differ in NaN or sign of infinity")
-    sums.add(ours[finite], theirs[finite], eps)
+    equal = (ours == theirs) | (ours.isnan() & theirs.isnan())
+    if not bool(((finite & torch.isfinite(theirs)) | equal).all()):
+        raise AccuracyMismatch(f"`{where}` and its reference aren't finite in the same places")
+    return ours[finite], theirs[finite]
 
 
 def plain(where: str, tensor: torch.Tensor) -> torch.Tensor:
@@ -176,84 +167,62 @@ def leaves(tree: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 def sketched(output: Any) -> OutputSketch:
     """Return the sketch of what a step returned."""
     try:
-        return OutputSketch(
-            tuple(_leaf(path, leaf, seed) for seed, (path, leaf) in enumerate(leaves(output)))
-        )
+        return _sketch(dict(leaves(output)))
     except AccuracyUnsupported as error:
         return OutputSketch(unsupported=str(error))
 
 
-def _leaf(path: str, leaf: Any, seed: int) -> LeafSketch:
-    import torch
+def _sketch(found: Mapping[str, Any]) -> OutputSketch:
+    """Return the sketch of an output's leaves, by path.
 
-    where = f"output{path}"
-    if isinstance(leaf, float):
-        leaf = torch.tensor(leaf)
-    if not isinstance(leaf, torch.Tensor):
-        return LeafSketch(where, f"{type(leaf).__name__} {leaf!r}"[:200])
-    if hasattr(leaf, "placements"):
-        raise AccuracyUnsupported(f"`{where}` is a DTensor, of which each rank has its part")
-    kind = f"{leaf.dtype} {tuple(leaf.shape)}"
-    if not (leaf.is_floating_point() or leaf.is_complex()):
-        return LeafSketch(where, f"{kind} {_digest(leaf)}")
-    values = plain(where, leaf).flatten()
-    finite = torch.isfinite(values)
-    if not bool(finite.all()):
-        kind += f" {_digest(torch.where(finite, 0.0, values))}"
-        values = torch.where(finite, values, 0.0)
-    squared = float(values.square().sum())
-    return LeafSketch(where, kind, _projected(values, seed), squared, torch.finfo(leaf.dtype).eps)
-
-
-def _projected(values: torch.Tensor, seed: int) -> tuple[float, ...]:
-    """Return the products of ``values`` with vectors of random signs, equal in every rank.
-
-    For two tensors, the expected mean square of the differences between their products is their
-    squared distance: Achlioptas (2003), Journal of Computer and System Sciences 66:671-687.
+    Its projections are the products of all floating values with vectors of random signs, equal in
+    every rank. For two outputs, the expected mean square of the differences between their products
+    is their squared distance: Achlioptas (2003), Journal of Computer and System Sciences
+    66:671-687.
     """
     import torch
 
-    generator = torch.Generator().manual_seed(seed)
-    sums = torch.zeros(_PROJECTIONS, dtype=torch.float64)
-    for chunk in values.split(_CHUNK):
-        signs = torch.randint(0, 2, (_PROJECTIONS, len(chunk)), generator=generator)
-        sums += (2.0 * signs.to(torch.float64) - 1.0) @ chunk
-    return tuple(sums.tolist())
+    if all(leaf is None for leaf in found.values()):
+        return OutputSketch(_NOTHING)
+    generator = torch.Generator().manual_seed(0)
+    projections = torch.zeros(_PROJECTIONS, dtype=torch.float64)
+    kind, squared, eps = hashlib.sha256(), 0.0, 0.0
+    for path, leaf in found.items():
+        if hasattr(leaf, "placements"):
+            raise AccuracyUnsupported(f"`output{path}` is a DTensor: each rank has a part")
+        if not isinstance(leaf, (torch.Tensor, float)):
+            kind.update(f"{path} {leaf!r}".encode())
+            continue
+        tensor = torch.as_tensor(leaf)
+        kind.update(f"{path} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        if not _is_floating(tensor):
+            kind.update(_bytes_of(tensor))
+            continue
+        values = plain(f"output{path}", tensor).flatten()
+        finite = torch.isfinite(values)
+        if not bool(finite.all()):
+            kind.update(_bytes_of(torch.where(finite, 0.0, values)))
+            values = torch.where(finite, values, 0.0)
+        squared += float(values.square().sum())
+        eps = max(eps, torch.finfo(tensor.dtype).eps)
+        for chunk in values.split(_CHUNK):
+            signs = torch.randint(0, 2, (_PROJECTIONS, len(chunk)), generator=generator)
+            projections += (2.0 * signs.to(torch.float64) - 1.0) @ chunk
+    return OutputSketch(kind.hexdigest(), tuple(projections.tolist()), squared, eps)
 
 
-def _digest(tensor: torch.Tensor) -> str:
-    """Return a hash of the values."""
+def _bytes_of(tensor: torch.Tensor) -> bytes:
     values = tensor.detach().to("cpu").contiguous()
-    return hashlib.sha256(ctypes.string_at(values.data_ptr(), values.nbytes)).hexdigest()
+    return ctypes.string_at(values.data_ptr(), values.nbytes)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class SketchDifference:
-    """The leaf where two outputs differ most, and their distance in eps (``inf``: in kind)."""
-
-    where: str
-    apart: float
-
-
-def difference(sketch: OutputSketch, other: OutputSketch) -> SketchDifference | None:
-    """Return how two outputs differ by more than ``TOLERANCE``, or None."""
-    ours, theirs = ({leaf.path: leaf for leaf in each.leaves} for each in (sketch, other))
-    for path in [*ours, *theirs]:
-        ends = ours.get(path), theirs.get(path)
-        if ends[0] is None or ends[1] is None or ends[0].kind != ends[1].kind:
-            return SketchDifference(path, math.inf)
-    squared = {path: _distance_squared(leaf, theirs[path]) for path, leaf in ours.items()}
-    scale = math.sqrt(sum(leaf.squared for leaf in theirs.values())) or 1.0
-    eps = max((leaf.eps for leaf in ours.values()), default=0.0) or math.inf
-    apart = math.sqrt(sum(squared.values())) / scale / eps
-    if apart <= TOLERANCE:
-        return None
-    return SketchDifference(max(squared, key=squared.__getitem__), apart)
-
-
-def _distance_squared(sketch: LeafSketch, other: LeafSketch) -> float:
+def apart(sketch: OutputSketch, other: OutputSketch) -> float:
+    """Return the distance of two outputs in eps of their dtype, ``inf`` if they differ in kind."""
+    if sketch.kind != other.kind:
+        return math.inf
     pairs = zip(sketch.projections, other.projections, strict=True)
-    return sum((ours - theirs) ** 2 for ours, theirs in pairs) / _PROJECTIONS
+    squared = sum((ours - theirs) ** 2 for ours, theirs in pairs) / _PROJECTIONS
+    return math.sqrt(squared / (other.squared or 1.0)) / (sketch.eps or 1.0)
 
 
 def reading_of(outputs: Sequence[OutputSketch]) -> Reading:
@@ -264,25 +233,24 @@ def reading_of(outputs: Sequence[OutputSketch]) -> Reading:
     """
     if why := next((output.unsupported for output in outputs if output.unsupported), ""):
         return Reading(missing={_RANKS: why})
-    if all(leaf.kind == _NONE for output in outputs for leaf in output.leaves):
+    if all(output.kind == _NOTHING for output in outputs):
         return Reading(missing={_RANKS: "the steps of the ranks return nothing"})
     groups: list[list[int]] = []
     for rank, output in enumerate(outputs):
-        equal = (group for group in groups if difference(output, outputs[group[0]]) is None)
-        group = next(equal, None)
-        if group is None:
-            groups.append([rank])
-        else:
+        equal = (group for group in groups if apart(output, outputs[group[0]]) <= TOLERANCE)
+        if group := next(equal, None):
             group.append(rank)
+        else:
+            groups.append([rank])
     most = max(groups, key=len)
-    first = next((rank for rank in range(len(outputs)) if rank not in most), most[0])
-    differs = difference(outputs[first], outputs[most[0]])
-    if differs is None:
-        return Reading({_RANKS: 0.0})
-    apart = {"apart": differs.apart} if math.isfinite(differs.apart) else {}
-    where = differs.where[:_LONGEST_PATH]
-    remark = finding("rank-differs", rank=first, other=most[0], where=where, **apart)
-    return Reading({_RANKS: float(len(outputs) - len(most))}, remarks={_RANKS: remark})
+    differing = [rank for rank in range(len(outputs)) if rank not in most]
+    remarks = {}
+    if differing:
+        first, other = differing[0], most[0]
+        distance = apart(outputs[first], outputs[other])
+        how = {"apart": distance} if math.isfinite(distance) else {}
+        remarks[_RANKS] = finding("rank-differs", rank=first, other=other, **how)
+    return Reading({_RANKS: float(len(differing))}, remarks=remarks)
 
 
 class Accuracy(Collector):
@@ -304,6 +272,8 @@ class Accuracy(Collector):
             return _missing("only inference and training steps have a reference")
         if not self.scene.order.accuracy:
             return NOTHING
+        import torch
+
         try:
             return _compared(*outputs())
         except AccuracyMismatch as error:
@@ -313,7 +283,7 @@ class Accuracy(Collector):
             return dataclasses.replace(_missing(str(error)), warnings=(warning,))
         except ValueError as error:  # no reference can be computed: reported as missing
             return _missing(str(error))
-        except (MemoryError, _out_of_memory()):  # float64 takes twice the memory and more
+        except (MemoryError, torch.OutOfMemoryError):  # float64 takes twice the memory and more
             return _missing("no memory left for a float64 reference")
 
 
@@ -331,19 +301,10 @@ def first_nan(output: Any) -> str:
     import torch
 
     for path, leaf in leaves(output):
-        number = leaf if isinstance(leaf, torch.Tensor) else None
-        if isinstance(leaf, float):
-            number = torch.tensor(leaf)
-        if number is not None and bool(torch.isnan(plain(f"output{path}", number)).any()):
-            return f"output{path}"
+        where = f"output{path}"
+        if _is_floating(leaf) and bool(plain(where, torch.as_tensor(leaf)).isnan().any()):
+            return where
     return ""
-
-
-def _out_of_memory() -> type[Exception]:
-    import torch
-
-    kind: type[Exception] = torch.OutOfMemoryError
-    return kind
 
 
 def _missing(why: str) -> Reading:

@@ -5,16 +5,15 @@ The host's memory is read from /proc, never from ru_maxrss, which a child inheri
 
 from __future__ import annotations
 
-import math
 import mmap
 import sys
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from perfci.clock import monotonic
-from perfci.metrics import NOTHING, Collector, Reading, Scene, Warm, Watch
+from perfci.metrics import NOTHING, Collector, Reading, Scene
 from perfci.metrics.observed.allocator import give_back, host_allocated
 from perfci.metrics.observed.processes import (
     Spent,
@@ -26,17 +25,12 @@ from perfci.model.case import Metric
 
 PLACE = 4
 _PAGE = float(mmap.PAGESIZE)
-_IN_USE = "device_memory_in_use"
 METRICS = {
     Metric("peak_device_memory", "bytes", "exact", 0.10, "fail", undecided="inconclusive"): (
         "peak of memory that torch's allocator handed out during warm calls"
     ),
     Metric("peak_device_memory_reserved", "bytes", "exact", 0.10, "info"): (
         "peak of memory that torch's allocator took from the device"
-    ),
-    Metric(_IN_USE, "bytes", "per_worker", 0.10, "info"): (
-        "memory of the cards that the driver counts for the worker and the processes of its "
-        "session: the allocator's, contexts, graphs, NCCL's and other libraries'"
     ),
     Metric(
         "peak_host_memory",
@@ -152,17 +146,6 @@ def cards_in_use() -> Sequence[int]:
     ]
 
 
-class CardMemoryWatch(Watch):
-    """Reads what the worker's processes hold on their cards, while they still hold it."""
-
-    def after_bursts(self) -> Mapping[str, float]:
-        """Return the bytes, or NaN."""
-        return {_IN_USE: self.side.held_on_cards()} if self.side.on_device else {}
-
-
-WATCH = CardMemoryWatch
-
-
 class Memory(Collector):
     """The memory of one worker and the processes below it: after set-up, and a call's peak.
 
@@ -201,8 +184,6 @@ class Memory(Collector):
         """Return the peaks. Without a device, the device's peaks are missing, not torch's 0."""
         host = self._on_host()
         missing = {name: why for name in _ON_DEVICE if (why := self.scene.missing_reason(name))}
-        if why := self.scene.missing_reason("energy"):  # of a card that no library watches
-            missing[_IN_USE] = why
         counted = self.scene.device and "peak_device_memory" not in missing
         peaks = self.scene.device.peaks() if self.scene.device and counted else {}
         return host.joined(Reading(peaks, missing))
@@ -299,12 +280,3 @@ def _no_growth(why: str) -> Reading:
 
 
 COLLECTOR = Memory
-
-
-def reduce(warm: Warm) -> Reading:
-    """Return what the worker's processes hold on their cards."""
-    held = warm.parent_readings.get(_IN_USE, 0.0)
-    if held > 0.0:
-        return Reading({_IN_USE: held})
-    why = "the card's driver shows no process of this worker"
-    return Reading(missing={_IN_USE: why} if math.isnan(held) else {})

@@ -6,12 +6,11 @@ the slowest rank. So the whole steps of all ranks take equally long, whichever r
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from statistics import fmean
 
 from perfci.collector import Steps
-from perfci.metrics import NOTHING, Collector, Reading, Warm
+from perfci.metrics import NOTHING, Collector, Reading
 from perfci.model.case import Metric
 from perfci.model.finding import Finding, finding
 from perfci.units import counted
@@ -40,14 +39,6 @@ METRICS = {
     ),
     Metric("rank_peak_device_memory", "bytes", "exact", 0.10, "warn"): (
         "peak of device memory by torch's allocator in these steps, of the rank with the most"
-    ),
-    Metric("mfu", "ratio", "per_worker", 0.05, "info", direction="higher"): (
-        "model FLOPs utilisation: floating-point operations of a step ÷ mean latency ÷ the ranks' "
-        "peak, if [a script](distributed.md#a-training-script) has `peak_flops`"
-    ),
-    Metric("training_loss", "ratio", "exact", 0.01, "warn"): (
-        "mean loss of the measured steps of [a script](distributed.md#a-training-script), if it "
-        "gives its losses"
     ),
 }
 _PEAKS = ("rank_peak_memory", "rank_peak_device_memory")
@@ -85,34 +76,10 @@ class OfRanks(Collector):
             return NOTHING
         count = round(_INSPECTED_S / max(self.scene.call_s, 1e-6))
         count = min(_MOST_STEPS, max(_LEAST_STEPS, count))
-        reading = reading_of(self.scene.work.ranks.inspected(count))
-        if not self.scene.work.peak_flops:
-            return reading
-        flops = sum(self.scene.work.ranks.flops())
-        why = "no operator that torch can count ran: compiled ones can't be seen"
-        return reading.joined(Reading({"flops": flops}) if flops else Reading(missing={"mfu": why}))
-
-    def last(self) -> Reading:
-        """Return the mean of the losses, which are those of the same steps in each worker."""
-        if not self.scene.work.ranks or not self.scene.order.accuracy:
-            return NOTHING
-        losses = [loss for rank in self.scene.work.ranks.losses() for loss in rank.values()]
-        if not losses:
-            return NOTHING
-        if not all(map(math.isfinite, losses)):
-            return Reading(missing={"training_loss": "a loss was infinite, or no number"})
-        return Reading({"training_loss": fmean(losses)})
+        return reading_of(self.scene.work.ranks.inspected(count))
 
 
 COLLECTOR = OfRanks
-
-
-def reduce(warm: Warm) -> Reading:
-    """Return the share of the ranks' peak that a step reaches."""
-    flops, peak = warm.measurement.values.get("flops"), warm.measurement.peak_flops
-    if not (flops and peak and warm.samples):
-        return NOTHING
-    return Reading({"mfu": flops / fmean(warm.samples) / peak})
 
 
 def reading_of(ranks: Sequence[Steps]) -> Reading:

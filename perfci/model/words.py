@@ -176,10 +176,6 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
         f"compile_options={{'dynamic': True}} may spare compiling {shapes} again"
     ),
     "spare-buckets": "padding to {buckets} may spare {compiles} of its compiles",
-    "flop-share": lambda *, share, peak, dtype: (
-        f"done at {format_share(share)} of this machine's peak, "
-        f"{format_value(peak, 'flop')}/s of a {dtype} product"
-    ),
     # of ranks
     "slow-rank": lambda *, rank, slower: (
         f"rank {rank} is slower by {format_value(slower, 's')} a step, outside of collectives"
@@ -189,9 +185,9 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
         f"of {format_value(waited, 's')} a step in collectives, {format_value(exposed, 's')} don't "
         "overlap with computing"
     ),
-    "rank-differs": lambda *, rank, other, where, apart=None: (
-        f"rank {rank} returns something else than rank {other}: `{where}` "
-        + ("differs" if apart is None else f"lies {apart:.2g} eps apart")
+    "rank-differs": lambda *, rank, other, apart=None: (
+        f"rank {rank} returns something else than rank {other}"
+        + ("" if apart is None else f", {apart:.2g} eps apart")
     ),
     "collective-counts": lambda **counts: (
         "of a step: " + ", ".join(f"{count:g} {kind}" for kind, count in counts.items())

@@ -145,7 +145,7 @@ class Measurement:
     derived from samples, in base units. ``missing`` maps an absent metric to the reason, and
     ``remarks`` a metric to a remark on its value. ``observed_ns`` maps a metric of observed time
     to the time that each call of the blocks spent in it, lead-in calls included; it is encoded like
-    ``samples_ns``. ``results`` are files for the parent to read. ``peak_flops`` is the work's.
+    ``samples_ns``. ``results`` are files for the parent to read.
     """
 
     samples_ns: tuple[str, ...]
@@ -156,7 +156,6 @@ class Measurement:
     device_samples_ns: tuple[str, ...] = ()
     phases: Mapping[str, float] = field(default_factory=dict)
     items: float | None = None
-    peak_flops: float = 0.0
     compiled: bool = False
     graph_events: tuple[GraphEvent, ...] = ()
     warnings: tuple[str, ...] = ()

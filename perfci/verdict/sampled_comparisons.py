@@ -17,7 +17,6 @@ from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import chain, pairwise
 from operator import attrgetter
-from types import MappingProxyType
 from typing import TypeVar
 
 from perfci.metrics import METRICS, Collector, Reading, Warm, metric_groups
@@ -55,11 +54,10 @@ def reduce(
     side: str,
     round_number: int,
     cold_cache: bool,
-    parent_readings: Mapping[str, float] = MappingProxyType({}),
     installed: Container[str] = (),
     ancestor: int = 0,
 ) -> WorkerOutput:
-    """Return the worker's output, with its metrics. ``parent_readings`` are those of ``Watch``.
+    """Return the worker's output, with its metrics.
 
     If the worker says why a metric is missing, its reason takes precedence. ``installed`` names the
     metric modules of other distributions that the worker's Python has. Raises UsageError for a
@@ -69,7 +67,7 @@ def reduce(
     disturbances = _disturbances(raw.blocks, by_burst)
     kept = _kept(disturbances)
     reasons = Counter(filter(None, disturbances))
-    read = partial(_read, raw, cold_cache=cold_cache, parent_readings=parent_readings)
+    read = partial(_read, raw, cold_cache=cold_cache)
     readings, samples = read(kept)
     values = {**raw.values, **_union(reading.values for reading in readings)}
     bursts = _union(reading.bursts for reading in readings)
@@ -112,7 +110,6 @@ def _read(
     kept: Sequence[bool],
     *,
     cold_cache: bool,
-    parent_readings: Mapping[str, float],
 ) -> tuple[list[Reading], Sequence[float]]:
     """Return each metric group's reading of the ``kept`` bursts, and their sorted samples."""
     by_burst = _without(samples_by_burst(raw.samples_ns, raw.blocks), kept)
@@ -133,7 +130,6 @@ def _read(
             metric: _without(_calls_by_burst(text, raw.blocks), kept)
             for metric, text in raw.observed_ns.items()
         },
-        parent_readings=parent_readings,
     )
     return [group.ask("reduce", partial(group.reduce, warm)) for group in metric_groups()], samples
 
@@ -182,8 +178,7 @@ def samples_by_burst(
 def _calls_by_burst(encoded: str, blocks: Sequence[WorkerBlock]) -> list[Sequence[float]]:
     """Return the durations of each burst's calls, in s, without its lead-in calls.
 
-    ValueError for fewer calls than the blocks have. More calls are fine: measuring energy adds
-    calls after the blocks.
+    ValueError for fewer calls than the blocks have. More calls are fine: some follow the blocks.
     """
     calls, begin = _in_seconds(encoded), 0
     bursts: list[Sequence[float]] = []

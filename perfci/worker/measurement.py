@@ -139,7 +139,6 @@ class _Measuring:
             missing=reading.missing,
             phases=self._phases(set_up_ns, first),
             items=work.items,
-            peak_flops=work.peak_flops,
             compiled=first.compiled,
             graph_events=reading.events,
             warnings=reading.warnings,
@@ -226,9 +225,8 @@ def _limit(work: Work) -> dict[str, int]:
 
 def _on_device(device: BurstDevice | None) -> dict[str, Any]:
     """Return the fields that tell the parent which cards NVML may watch."""
-    known_to_nvml = [member for member in members(device) if "energy" not in member.missing()]
-    uuids = [member.uuid() for member in known_to_nvml]
-    return {"on_device": bool(known_to_nvml), "uuids": uuids}
+    uuids = [member.uuid() for member in members(device) if hasattr(member, "uuid")]
+    return {"on_device": bool(uuids), "uuids": uuids}
 
 
 def _blocks_as_ordered(session: Bursts, channel: Channel) -> None:

@@ -44,7 +44,6 @@ _MISSING = {
     "peak_device_memory": _HOST,
     "peak_device_memory_reserved": _HOST,
     "device_time_p50": _HOST,
-    "energy": _HOST,
     "accuracy_loss": "only inference and training steps have a reference",
     "graph_breaks": "not compiled",
     "recompiles": "not compiled",

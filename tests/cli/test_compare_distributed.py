@@ -98,6 +98,4 @@ def test_ranks_that_return_different_outputs_on_head_alone_fail(report: dict[str
     differing = rows(report, "slowed")["differing_ranks"]
     assert (differing["status"], differing["gate"]) == ("regressed", "fail")
     assert report["verdict"]["status"] == "fail"
-    assert "rank 1 returns something else than rank 0: `output` lies " in " ".join(
-        differing["warnings"]
-    )
+    assert "rank 1 returns something else than rank 0, " in " ".join(differing["warnings"])

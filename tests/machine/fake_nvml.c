@@ -79,14 +79,6 @@ int nvmlDeviceGetMigMode(void *device, unsigned int *current, unsigned int *pend
     return SUCCESS;
 }
 
-int nvmlDeviceGetTotalEnergyConsumption(void *device, unsigned long long *millijoules)
-{
-    static unsigned long long taken;
-    (void)device;
-    *millijoules = taken += 250;
-    return status();
-}
-
 #ifdef OLD_DRIVER
 int nvmlDeviceGetCurrentClocksThrottleReasons(void *device, unsigned long long *reasons)
 #else

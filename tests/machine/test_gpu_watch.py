@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,23 +10,22 @@ from dataclasses import replace
 
 import pytest
 
-from perfci.measure.machine.card_watches import GpuWatches, held_by
+from perfci.measure.machine.card_watches import GpuWatches
 from perfci.measure.machine.gpu_watch import (
     GpuState,
     set_aside_reason,
 )
-from tests.machine.fake_nvml import FIRST, SECOND, FakeNvml, card, error, processes
+from tests.machine.fake_nvml import FIRST, SECOND, FakeNvml, card, error
 
-GOOD = GpuState(energy=1.0, slowdown="", compute_pids=frozenset({10}))
+GOOD = GpuState(slowdown="", compute_pids=frozenset({10}))
 READINGS = {
-    "energy": "nvmlDeviceGetTotalEnergyConsumption",
     "slowdowns": "nvmlDeviceGetCurrentClocksEventReasons",
     "processes": "nvmlDeviceGetComputeRunningProcesses",
 }
 
 
 def state(**fields: object) -> GpuState:
-    return GpuState(**{"energy": 1.0, "slowdown": "", "compute_pids": frozenset({10}), **fields})
+    return GpuState(**{"slowdown": "", "compute_pids": frozenset({10}), **fields})
 
 
 def test_the_card_is_the_one_that_torch_names_and_not_nvmls_first() -> None:
@@ -49,7 +47,7 @@ def test_a_reading_that_nvml_refuses_is_unknown_and_the_others_are_made(
     assert watch is not None
     told = watch.read()
     watch.read()
-    fields = {"energy": told.energy, "slowdowns": told.slowdown, "processes": told.compute_pids}
+    fields = {"slowdowns": told.slowdown, "processes": told.compute_pids}
     assert [name for name, value in fields.items() if value is None] == [what]
     assert watches.notes() == (f"NVML can't read the card's {what} ({error(code)}).",)
 
@@ -73,14 +71,6 @@ def test_a_burst_is_set_aside_for_a_slowdown_or_a_foreign_process(
     before: GpuState, after: GpuState, reason: str
 ) -> None:
     assert set_aside_reason(before, after, own_pids=(10, 11)) == reason
-
-
-def test_what_a_worker_holds_is_unknown_where_none_of_its_processes_is_listed() -> None:
-    listed = card(nvmlDeviceGetComputeRunningProcesses=processes(10, 1))
-    watches = GpuWatches(FakeNvml({f"GPU-{FIRST}": listed})).group([FIRST])
-    assert held_by(10, watches) == 1 << 30
-    assert math.isnan(held_by(11, watches))
-    assert math.isnan(held_by(10, ()))
 
 
 HOLDING = """

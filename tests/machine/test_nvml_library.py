@@ -38,7 +38,6 @@ apart = [
     if before and after
 ]
 print(json.dumps({
-    "energy": [state and state.energy for state in states],
     "known": watch and [watch.temperature(), watch.sm_clock()],
     "apart": apart,
     "notes": watches.notes(),
@@ -86,7 +85,6 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
 
 def test_a_sound_card_is_read_through_the_binding(library: Library) -> None:
     seen = library.read("pid 7", "pid 7\necc 3")
-    assert seen["energy"] == [0.25, 0.5]
     assert seen["known"] == [34, 1980]
     assert (seen["apart"], seen["notes"]) == ([""], [])
 
@@ -131,7 +129,7 @@ def test_a_card_that_cannot_be_watched_is_noted(
 IN_A_SESSION = """
 import json, os, subprocess
 from pathlib import Path
-from perfci.measure.machine.card_watches import GpuWatches, held_by
+from perfci.measure.machine.card_watches import GpuWatches
 
 answers, watches = Path(os.environ["NVML_FAKE"]), GpuWatches(driver=Path("/dev/null"))
 with subprocess.Popen(["sleep", "60"]) as child:
@@ -139,13 +137,13 @@ with subprocess.Popen(["sleep", "60"]) as child:
     for pids in (f"{child.pid}", f"1 {child.pid}", "1", f"{os.getpid()}", ""):
         answers.write_text(f"pid {pids}")
         cards = watches.of_session(os.getpid())
-        seen.append(held_by(os.getpid(), cards) if cards else None)
+        seen.append(len(cards))
     answers.write_text("mig 1")
-    seen.append(watches.of_session(os.getpid()) or None)
+    seen.append(len(watches.of_session(os.getpid())))
     child.kill()
 print(json.dumps([seen, watches.notes()]))
 """
 
 
 def test_the_cards_of_a_workers_own_processes_are_known_and_no_others(library: Library) -> None:
-    assert library.run(IN_A_SESSION) == [[1 << 30, 1 << 30, None, None, None, None], []]
+    assert library.run(IN_A_SESSION) == [[1, 1, 0, 0, 0, 0], []]

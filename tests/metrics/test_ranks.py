@@ -6,10 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from perfci.collector import Steps, Warm
-from perfci.metrics.ranks import reading_of, reduce
+from perfci.collector import Steps
+from perfci.metrics.ranks import reading_of
 from perfci.model.words import words
-from perfci.model.worker import Measurement
 
 ALL_REDUCE = (("all_reduce", 4096.0), ("all_reduce", 4096.0))
 
@@ -48,15 +47,3 @@ def test_ranks_that_outnumber_their_cores_are_warned_of() -> None:
     assert not reading_of((steps(cores=(2,)), steps(cores=(3,)))).warnings
     (warning,) = reading_of((steps(cores=(3,)), steps(cores=(3,)))).warnings
     assert warning == "2 ranks share 1 core: set `cores` to as many or more"
-
-
-def test_utilisation_is_the_share_of_all_ranks_peak_that_a_step_makes_use_of() -> None:
-    measured = Measurement((), (), 0.0, {"flops": 3e9}, peak_flops=2e9)
-    warm = Warm(measured, cold_cache=False, bursts=(), samples=(2.0, 4.0))
-    assert reduce(warm).values == {"mfu": 0.5}
-    for without in (
-        replace(warm, measurement=replace(measured, peak_flops=0.0)),
-        replace(warm, measurement=replace(measured, values={})),
-        replace(warm, samples=()),
-    ):
-        assert reduce(without).values == {}

@@ -127,7 +127,7 @@ def _drawn(name: str, rng: Random) -> KeptCase:
     change = rng.choice((1.0, 1.0, 1.001, 1.03, 1.06, 1.15, 0.9, 2.0))
     spread = rng.choice((1e-4, 0.005, 0.02, 0.1))
     bimodal, outlier = rng.random() < 0.2, rng.random() < 0.3
-    lost = rng.choice(("", "", "", "graphs", "heat", "energy"))
+    lost = rng.choice(("", "", "", "graphs", "heat"))
     sides: dict[str, list[WorkerOutput]] = {"base": [], "head": []}
     for number in range(1, rounds + 1):
         shared = rng.gauss(0.0, 0.05)
@@ -150,7 +150,6 @@ def _drawn(name: str, rng: Random) -> KeptCase:
                 "graph_breaks": float(change > 1.1 and side == "head"),
                 "graphs": float(lost != "graphs" or side == "base"),
                 "accuracy_loss": rng.choice((0.5, 1.0, 3.0)),
-                "energy": rng.choice((0.0, -1.0, 3.0)) + p50,
                 "heat": rng.gauss(1.0, 1.0),
                 "score": 10.0 * times,
             }

@@ -142,7 +142,7 @@ def test_a_row_keeps_the_values_of_its_pairs_however_far_out_they_are() -> None:
         ("latency_p50", THROTTLED, 2, "inconclusive"),
         ("latency_p50", THROTTLED, 1, "regressed"),
         ("latency_p50", "core taken", 6, "regressed"),
-        ("energy", THROTTLED, 6, "regressed"),
+        ("command_peak_memory", THROTTLED, 6, "regressed"),
     ],
 )
 def test_a_time_among_workers_that_a_quota_stopped_is_undecided(
@@ -360,7 +360,7 @@ def test_a_metric_of_a_fixed_number_of_rounds_has_the_plain_interval() -> None:
     assert row.confidence == 0.95
 
 
-@pytest.mark.parametrize("metric", ["latency_p50", "host_memory_over_setup", "energy"])
+@pytest.mark.parametrize("metric", ["latency_p50", "host_memory_over_setup", "command_cpu_time"])
 def test_a_comparison_keeps_the_standard_error_that_its_interval_was_made_with(metric: str) -> None:
     (row,) = compare_case(case(), *both(metric, 1.1, scale=1e6), POLICY, paired=True)
     _, lo, hi = worse_by(row)

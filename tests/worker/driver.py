@@ -27,10 +27,7 @@ BOOTSTRAP = Path(perfci.worker.__file__).with_name("bootstrap.py")
 MISBEHAVING = Path(__file__).parent.parent / "data" / "misbehaving"
 WITHIN_S = 60.0
 Process = subprocess.Popen[bytes] | WarmWorker
-OF_A_DEVICE = (
-    *("peak_device_memory", "peak_device_memory_reserved", "device_time_p50", "energy"),
-    *("device_memory_in_use", "sm_clock"),
-)
+OF_A_DEVICE = (*("peak_device_memory", "peak_device_memory_reserved", "device_time_p50"),)
 """The metrics that only what runs on a device has."""
 
 

@@ -14,8 +14,6 @@ from tests.worker.driver import Bench
 pytestmark = [pytest.mark.processes, pytest.mark.torch]
 EXAMPLE = Path(__file__).parents[2] / "examples/training"
 FIRST, LAST = 3, 60
-FLOPS = 6 * 2 * (8 * 31) * (2 * (192 + 64 + 256 + 256) * 64 + 64 * 256)
-"""Of a step of the example: 6 for each of two ranks' tokens and each weight of a matrix product."""
 ONE_THREAD = {"OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "1"}
 SCRIPT = """
 import os, sys
@@ -49,7 +47,6 @@ def case():
         ranks=2,
         steps=({first}, {last}),
         start_method={start!r},
-        peak_flops=1e6,
     )
 """
 
@@ -92,21 +89,15 @@ def test_steps_end_with_the_first_optimizers_and_the_script_is_left_before_its_e
     assert values["collectives"] == 1.0
     assert values["collective_bytes"] == 4.0 * (64 + 8)
     assert values["rank_peak_memory"] > 1e6
-    assert values["flops"] == 2 * 2 * (2 * 2 * 8 * 8)  # ranks, forward and the weight's gradient
-    assert measured["peak_flops"] == 2e6
     assert values["differing_ranks"] == 0.0
-    assert "training_loss" not in values
     for rank in (0, 1):
         assert FIRST < len(made(bench, rank)) < LAST
 
 
-def test_a_line_of_the_scripts_own_ends_steps_and_gives_the_loss_of_those_measured(
-    bench: Bench,
-) -> None:
-    line = "import perfci; perfci.step(loss=torch.tensor(float(number + dist.get_rank())))"
-    values = bench.measure(benchmark(bench, line), env=ONE_THREAD, blocks=1)["values"]
-    assert made(bench, 1)[-1] == LAST
-    assert values["training_loss"] == (FIRST + 1 + LAST) / 2 + 0.5
+def test_a_line_of_the_scripts_own_ends_steps(bench: Bench) -> None:
+    line = "import perfci; perfci.step()"
+    bench.measure(benchmark(bench, line), env=ONE_THREAD, blocks=1)
+    assert FIRST < len(made(bench, 1)) < LAST
     assert perfci.step() is None  # no script of a rank
 
 
@@ -114,13 +105,10 @@ def test_a_line_of_the_scripts_own_ends_steps_and_gives_the_loss_of_those_measur
 def test_the_example_trains_by_the_steps_that_it_gives(bench: Bench, parallel: str) -> None:
     shutil.copy(EXAMPLE / "train.py", bench.root)
     source = (EXAMPLE / "benchmarks/bench_training.py").read_text(encoding="utf-8")
-    source = source.replace("ranks=RANKS", "ranks=RANKS, peak_flops=1e12")
     case = f"training[parallel={parallel}]"
     measured = bench.measure(bench.write(source), case, env=ONE_THREAD, blocks=1)
     values, missing = measured["values"], measured["missing"]
-    assert 0.0 < values["training_loss"] < 7.0
     assert values["collectives"] > 1.0
-    assert values["flops"] == FLOPS  # a rank's part of FSDP2 isn't counted as the whole
     assert values["exposed_communication"] <= values["communication_share"]
     assert ("differing_ranks" in missing) == (parallel == "fsdp2")  # a rank has its part of them
 
@@ -165,7 +153,6 @@ def test_a_script_that_ends_early_or_fails_says_so(
         ([__file__], {"steps": (0, 99)}),
         ([__file__], {"steps": 99}),
         ([__file__], {"ranks": 0}),
-        ([__file__], {"peak_flops": "1e15"}),
     ],
 )
 def test_what_is_no_script_is_refused_where_it_is_written(

@@ -25,7 +25,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from perfci.api import all_of, is_count, is_positive, require_right, user_frame
+from perfci.api import all_of, is_count, require_right, user_frame
 from perfci.api.distributed.member import (
     GRACE_S,
     LAST_WORDS_S,
@@ -60,8 +60,6 @@ _LONGEST_POLL_MS = 2**31 - 1
 LATER_STEPS = 40
 """Steps of a script that are kept for what is measured after the bursts."""
 LEAST_STEPS = LATER_STEPS + 10
-_STEPS_OF_LOSSES = 100
-"""Steps whose time limits are those of the wait for losses, which takes all that are left."""
 
 
 def distributed(
@@ -112,7 +110,6 @@ def torchrun(
     ranks: int,
     steps: tuple[int, int] = (20, 120),
     items: float | None = None,
-    peak_flops: float | None = None,
     timeout: float = 600.0,
     start_method: str = "spawn",
 ) -> Work:
@@ -123,15 +120,14 @@ def torchrun(
     one is to be measured. A step ends when the first optimizer's ``step`` does, or at the script's
     own line ``perfci.step()``. Of ``steps``, (20, 120) are 20 to warm up, and the number of the
     last one that is measured; a rank is ended before the script is. ``items`` are those that a step
-    of all ranks handles. ``peak_flops`` is the peak of one rank's device in operations per second,
-    for ``mfu``. ``timeout`` s are for the way to the first measured step, and for a step.
+    of all ranks handles. ``timeout`` s are for the way to the first measured step, and for a step.
     Raises BenchmarkError, with file and line, where it is written wrongly.
     """
     require_right(
         "torchrun",
         "bad-torchrun",
         chain(
-            _wrongs_of_script(command, steps, peak_flops),
+            _wrongs_of_script(command, steps),
             _wrongs_of_group(ranks, items, timeout, start_method),
         ),
         'Write perfci.torchrun(["train.py", "--config", "small.yaml"], ranks=2, steps=(20, 120)).',
@@ -141,8 +137,7 @@ def torchrun(
     job = RankJob("", "", b"", "", ranks, seed, kept_pages(), script)
     group = _started(job, timeout, start_method)
     most_calls = script.last - script.first - LATER_STEPS
-    peak = (peak_flops or 0.0) * ranks
-    return Work(group, items=items, ranks=group, most_calls=most_calls, peak_flops=peak)
+    return Work(group, items=items, ranks=group, most_calls=most_calls)
 
 
 def _started(job: RankJob, timeout: float, start_method: str) -> RankGroup:
@@ -154,15 +149,13 @@ def _started(job: RankJob, timeout: float, start_method: str) -> RankGroup:
     return RankGroup(job.world, timeout, partial(start_children, start_method, job))
 
 
-def _wrongs_of_script(command: Any, steps: Any, peak_flops: Any) -> Iterator[str]:
+def _wrongs_of_script(command: Any, steps: Any) -> Iterator[str]:
     if not all_of(command, str, os.PathLike) or list(command) == ["-m"]:
         yield f"the command is {command!r}, not a list of a script and its arguments"
         return
     script = Path(str(next(iter(command))))
     if script != Path("-m") and not script.is_file():
         yield f"there is no {script} in {Path.cwd()}"
-    if peak_flops is not None and not is_positive(peak_flops):
-        yield f"`peak_flops` is {peak_flops!r}, not operations per second of a device: above 0"
     if not (isinstance(steps, (tuple, list)) and len(steps) == 2 and all(map(is_count, steps))):
         yield f"`steps` is {steps!r}, not how many warm up, and the number of the last measured"
     elif steps[1] - steps[0] < LEAST_STEPS:
@@ -238,17 +231,9 @@ class RankGroup:
         """Return each rank's profile of ``count`` more steps."""
         return self._all("inspected", count, times=count)
 
-    def flops(self) -> Sequence[float]:
-        """Return each rank's floating-point operations in one more step."""
-        return self._all("flops")
-
     def outputs(self) -> Sequence[OutputSketch]:
         """Return a sketch of each rank's output of one more step."""
         return self._all("outputs")
-
-    def losses(self) -> Sequence[Mapping[int, float]]:
-        """Return each rank's losses, by the number of the step, up to the last measured step."""
-        return self._all("losses", times=_STEPS_OF_LOSSES)
 
     def _all(self, order: str, *arguments: Any, times: int = 1) -> list[Any]:
         """Send an order to every rank and return their answers."""

@@ -12,7 +12,7 @@ import sys
 import time
 import traceback
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from math import prod
 from multiprocessing.connection import Connection
@@ -22,7 +22,6 @@ from typing import Any
 
 from perfci.collector import OutputSketch, Steps
 from perfci.metrics.accuracy import sketched
-from perfci.metrics.energy_and_flops import flop_counter
 from perfci.metrics.memory import cards_in_use
 from perfci.metrics.observed.allocator import give_back
 from perfci.metrics.observed.processes import resident
@@ -151,10 +150,6 @@ class Rank(ABC):
         for card in self.cards():
             sys.modules["torch"].cuda.synchronize(card)
 
-    def losses(self) -> Mapping[int, float] | Generator[None, Any, Mapping[int, float]]:
-        """Return the loss of each measured step, as far as it is known."""
-        return {}
-
     def step(self) -> Generator[None, Any, None]:
         """Make one step, and wait for its end."""
         yield
@@ -204,12 +199,6 @@ class Rank(ABC):
                 for _ in range(count):
                     yield
         return _steps_of(seen.kineto_results.events(), count)
-
-    def flops(self) -> Generator[None, Any, float]:
-        """Return the floating-point operations of one more step that torch's formulas count."""
-        with flop_counter() as counter:
-            yield
-        return float(counter.flops)
 
     def outputs(self) -> Generator[None, Any, OutputSketch]:
         """Return a sketch of what one more step returns."""

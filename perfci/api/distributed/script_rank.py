@@ -19,14 +19,13 @@ _RUNNING: list[ScriptRank] = []
 """The rank of this process, if it runs a script."""
 
 
-def step(loss: Any = None) -> None:
+def step() -> None:
     """Mark the end of a training step, for ``perfci.torchrun``. Anywhere else it does nothing.
 
-    Without this line, a step ends when the script's first optimizer has made its step. ``loss`` is
-    a number or a tensor of one element. The losses of measured steps are compared.
+    Without this line, a step ends when the script's first optimizer has made its step.
     """
     for rank in _RUNNING:
-        rank.end_step_by_line(loss)
+        rank.end_step_by_line()
 
 
 class ScriptRank(Rank):
@@ -48,7 +47,6 @@ class ScriptRank(Rank):
         self._steps = 0
         self._optimizer: Any = None
         self._by_line = False
-        self._losses: dict[int, Any] = {}
 
     def serve(self, orders: Orders) -> None:
         """Run the script. All but the first order are carried out from within."""
@@ -91,25 +89,12 @@ class ScriptRank(Rank):
         for _ in range(self._script.first):
             yield
 
-    def losses(self) -> Generator[None, Any, dict[int, float]]:
-        """Make the steps that are left, if the script gives losses. Return those after warm-up."""
-        while self._losses and self._steps < self._script.last:
-            yield
-        return {
-            number: float(loss)
-            for number, loss in self._losses.items()
-            if self._script.first < number <= self._script.last
-        }
-
-    def end_step_by_line(self, loss: Any) -> None:
+    def end_step_by_line(self) -> None:
         """End a step at the script's own line. From now on, the optimizer's steps don't count."""
         has_ended = not self._by_line and self._optimizer is not None  # by the optimizer, just now
         self._by_line = True
         if not has_ended:
             self._steps += 1
-        if loss is not None:
-            self._losses[self._steps] = loss.detach() if hasattr(loss, "detach") else loss
-        if not has_ended:
             self._wait()
 
     def _run(self) -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from statistics import median
-from time import monotonic, sleep
-from typing import Any, NamedTuple
+from time import sleep
+from typing import Any
 
 from perfci.measure.machine.gpu_watch import (
     GpuState,
@@ -17,9 +15,6 @@ from perfci.measure.machine.gpu_watch import (
     open_gpu_watch,
 )
 from perfci.worker.devices.cuda import DRIVER
-
-_POLL_S = 0.002
-"""Pause between two readings of the energy counter."""
 
 
 class GpuWatches:
@@ -114,53 +109,16 @@ def read_as_one(cards: Sequence[GpuWatch]) -> GpuState | None:
     return GpuState.joined([card.read() for card in cards]) if cards else None
 
 
-class Load(NamedTuple):
-    """Cards at work: their power in W, their multiprocessors' clock in MHz. NaN where unknown."""
-
-    power: float
-    sm_clock: float
-
-
-def under_load(cards: Sequence[GpuWatch], seconds: float) -> Load:
-    """Return the load over up to ``seconds`` from now.
-
-    A card's counter moves in steps (100 ms apart on an H100), so the time between the first step
-    and the last one counts. The clock is read at each step.
-    """
-    until = monotonic() + seconds
-    last = [card.energy() for card in cards]
-    steps: list[list[tuple[float, float]]] = [[] for _ in cards]
-    clocks: list[int] = []
-    while None not in last and (now := monotonic()) < until:
-        for number, card in enumerate(cards):
-            energy = card.energy()
-            if energy is not None and energy != last[number]:
-                steps[number].append((now, energy))
-                last[number] = energy
-                clock = card.sm_clock()
-                clocks += [] if clock is None else [clock]
-        sleep(_POLL_S)
-    return Load(sum(map(_power, steps)), median(clocks) if clocks else math.nan)
-
-
-def _power(steps: Sequence[tuple[float, float]]) -> float:
-    if len(steps) < 2:
-        return math.nan
-    (first_s, first_j), (last_s, last_j) = steps[0], steps[-1]
-    return (last_j - first_j) / (last_s - first_s)
+def reach_power_limit(cards: Sequence[GpuWatch], after_s: float) -> bool:
+    """Return whether one of the cards is at its power limit ``after_s`` from now."""
+    sleep(after_s)
+    return any(card.read().at_power_limit for card in cards)
 
 
 def own_pids(state: GpuState, workers: Collection[int]) -> frozenset[int]:
     """Return the ``workers``, and those processes on the card that are in a worker's session."""
     listed = state.compute_pids or frozenset()
     return frozenset(workers) | {pid for pid in listed if _session_of(pid) in workers}
-
-
-def held_by(worker: int, cards: Sequence[GpuWatch]) -> float:
-    """Return the bytes on the cards of a worker and its session. NaN if NVML shows none of them."""
-    state = GpuState.joined([card.read() for card in cards])
-    held = [state.held[pid] for pid in own_pids(state, (worker,)) if pid in state.held]
-    return float(sum(held)) if held else math.nan
 
 
 def _session_of(pid: int) -> int:
@@ -182,5 +140,5 @@ def _unseen(watch: GpuWatch | UnwatchableCard) -> list[str]:
         if watch.clocks_set:
             notes.append("The card ran at clocks that its user set: the numbers are those at them.")
         return notes
-    unseen = "Its slowdowns and foreign processes went unseen, and its energy was not measured."
+    unseen = "Its slowdowns and foreign processes went unseen."
     return [f"The card was not watched: {watch}. {unseen}"]

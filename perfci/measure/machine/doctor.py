@@ -420,7 +420,7 @@ def gpu(nvml: Any, ask_torch: Callable[[], Card | HardwareFinding]) -> HardwareF
         return _worse(
             "GPU",
             f"{card.name} can't be watched: {reason}",
-            "Its slowdowns and other processes on it go unseen, and its energy isn't measured.",
+            "Its slowdowns and other processes on it go unseen.",
         )
     return _seen(watch, card.name)
 

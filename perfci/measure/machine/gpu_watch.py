@@ -9,10 +9,9 @@ ends for it.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -32,36 +31,27 @@ AT_LIMIT = "power limit"
 class GpuState:
     """One reading of a card. A value None means that NVML can't read it.
 
-    ``energy`` is in J since the driver was loaded. ``slowdown`` is empty if the card isn't slowed
-    down. ``memory_errors`` counts errors since the same time that ECC could not correct; most cards
-    have no ECC. If ``at_power_limit`` is true, the power limit decides the card's clock. ``held``
-    has the bytes of each process on the card, if they are known.
+    ``slowdown`` is empty if the card isn't slowed down. ``memory_errors`` counts errors since the
+    driver was loaded that ECC could not correct; most cards have no ECC. If ``at_power_limit`` is
+    true, the power limit decides the card's clock.
     """
 
-    energy: float | None
     slowdown: str | None
     compute_pids: frozenset[int] | None
     memory_errors: int | None = None
     at_power_limit: bool = False
-    held: Mapping[int, int] = field(default_factory=dict)
 
     @staticmethod
     def joined(states: Sequence[GpuState]) -> GpuState:
-        """Return the state of several cards as one. Energy is unknown if one card's is."""
+        """Return the state of several cards as one."""
         pids = _known(state.compute_pids for state in states)
         errors = _known(state.memory_errors for state in states)
-        energies = _known(state.energy for state in states)
         slowdowns = _known(state.slowdown for state in states)
-        held: Counter[int] = Counter()
-        for state in states:
-            held.update(state.held)
         return GpuState(
-            energy=sum(energies) if len(energies) == len(states) else None,
             slowdown=next(filter(None, slowdowns), "" if slowdowns else None),
             compute_pids=frozenset[int]().union(*pids) if pids else None,
             memory_errors=sum(errors) if errors else None,
             at_power_limit=any(state.at_power_limit for state in states),
-            held=held,
         )
 
 
@@ -89,20 +79,13 @@ class GpuWatch:
     def read(self) -> GpuState:
         """Return the state now. Called between bursts, never inside one."""
         throttling = self._reading("slowdowns", self._throttling)
-        energy = self.energy()
         processes = self._reading("processes", self._processes)
         return GpuState(
-            energy=energy,
             slowdown="" if throttling == AT_LIMIT else throttling,
-            compute_pids=None if processes is None else frozenset(processes),
+            compute_pids=processes,
             memory_errors=self._reading("memory errors", self._memory_errors),
             at_power_limit=throttling == AT_LIMIT,
-            held={pid: size for pid, size in (processes or {}).items() if size is not None},
         )
-
-    def energy(self) -> float | None:
-        """Return the card's energy counter in J, or None if it can't be read."""
-        return self._reading("energy", self._energy)
 
     def _reading(self, what: str, read: Callable[[], T]) -> T | None:
         """Return the result of ``read``. If NVML fails, keep the reason and return None."""
@@ -148,9 +131,6 @@ class GpuWatch:
                 facts[name] = read()
         return facts
 
-    def _energy(self) -> float:
-        return float(self._nvml.nvmlDeviceGetTotalEnergyConsumption(self._handle)) / 1e3
-
     def _throttling(self) -> str:
         """Return the gravest slowdown, or ``AT_LIMIT`` at the power limit, or an empty text.
 
@@ -165,10 +145,9 @@ class GpuWatch:
         self.clocks_set |= bool(reasons & _APPLICATION_CLOCKS)
         return slowdown_name(reasons) or (AT_LIMIT if reasons & _POWER_LIMIT else "")
 
-    def _processes(self) -> dict[int, int | None]:
-        """Return the bytes of each process on the card, None where they aren't known."""
+    def _processes(self) -> frozenset[int]:
         listed = self._nvml.nvmlDeviceGetComputeRunningProcesses(self._handle)
-        return {process.pid: process.usedGpuMemory for process in listed}
+        return frozenset(process.pid for process in listed)
 
     def _memory_errors(self) -> int | None:
         nvml = self._nvml
@@ -193,7 +172,7 @@ def open_gpu_watch(nvml: Any, uuid: str) -> GpuWatch:
         raise UnwatchableCard(f"NVML says: {error}") from error
     if handle is None:
         raise UnwatchableCard(
-            "it is a part of a card (MIG), and NVML reads energy and slowdowns of the whole"
+            "it is a part of a card (MIG), and NVML reads the slowdowns of the whole"
         )
     return GpuWatch(nvml, handle)
 

@@ -35,13 +35,14 @@ class BurstDevice(metrics.Device, Protocol):
     """One device, whose work goes on after the host's call has returned.
 
     A metric's methods are not called if ``missing`` names the metric: ``event`` and ``stream`` are
-    for ``device_time_p50``, ``reset_peaks`` and ``peaks`` for ``peak_device_memory``, ``allocated``
-    for ``memory_growth``, and ``uuid`` for ``energy``.
+    for ``device_time_p50``, ``reset_peaks`` and ``peaks`` for ``peak_device_memory``, and
+    ``allocated`` for ``memory_growth``.
 
-    Two methods are optional. A device whose cache can be flushed has ``l2_flusher()``, which
-    returns a function that launches the flush in the current stream. A device that can be kept busy
-    has ``hold(seconds)``, which launches idle work of that length in the current stream. The
-    device's own time of a call then contains no waiting for launches.
+    Three methods are optional. A device that NVML may watch has ``uuid()``, which returns NVML's
+    UUID, or an empty text if it is unknown. A device whose cache can be flushed has
+    ``l2_flusher()``, which returns a function that launches the flush in the current stream. A
+    device that can be kept busy has ``hold(seconds)``, which launches idle work of that length in
+    the current stream. The device's own time of a call then contains no waiting for launches.
     """
 
     @property
@@ -56,9 +57,6 @@ class BurstDevice(metrics.Device, Protocol):
 
     def stream(self) -> Any:
         """Return the stream that the work's calls are launched in."""
-
-    def uuid(self) -> str:
-        """Return NVML's UUID, or an empty string if unknown."""
 
 
 class DeviceGroup:
@@ -117,10 +115,6 @@ class DeviceGroup:
     def allocated(self) -> float:
         """Return the bytes that live tensors hold now."""
         return sum(member.allocated() for member in self.members)
-
-    def uuid(self) -> str:
-        """Return an empty text: each member has its own."""
-        return ""
 
 
 class _GroupEvent:
@@ -212,7 +206,6 @@ _NEEDED = {
     "device_time_p50": ("event", "stream"),
     "peak_device_memory": ("reset_peaks", "peaks"),
     "memory_growth": ("allocated",),
-    "energy": ("uuid",),
 }
 """Methods that a device must have for each metric, unless its ``missing`` names the metric."""
 

@@ -48,11 +48,11 @@ class Accelerator(TorchDevice):
         self._torch = torch
         torch.accelerator.synchronize(device)  # raises for a device that can't be waited for
         super().__init__(str(device), device, self._counter(device))
-        self._missing = {"energy": "perfci reads it of NVIDIA's cards only"}
+        self._missing: dict[str, str] = {}
         if self._memory is None:
             uncounted = f"torch counts no memory of {device.type} devices"
             metrics = ("peak_device_memory", "peak_device_memory_reserved", "memory_growth")
-            self._missing |= dict.fromkeys(metrics, uncounted)
+            self._missing = dict.fromkeys(metrics, uncounted)
         if why := self._untimed_reason():
             self._missing["device_time_p50"] = why
 
@@ -71,10 +71,6 @@ class Accelerator(TorchDevice):
     def stream(self) -> Any:
         """Return the stream that the work's calls are launched in."""
         return self._torch.accelerator.current_stream(self._device)
-
-    def uuid(self) -> str:
-        """Return an empty text: NVML doesn't know the device."""
-        return ""
 
     def _counter(self, device: Any) -> Any:
         """Return the module that counts the device's memory, or None.
