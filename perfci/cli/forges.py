@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from perfci.cli.options import FILE, config_option, duration, root_here
+from perfci.cli.options import FILE, config_option, root_here
 from perfci.cli.printing import answers, ask, is_quiet, say, show
 from perfci.cli.report import exit_code, worst_code
 from perfci.commands.workflows import ASKED_FOR, MOST_SHARDS, TRIGGERS, CiOptions
@@ -44,14 +44,6 @@ from perfci.report.clean import clean_lines
     help="Whom the token posts as: no other's comment is touched.",
 )
 @click.option(
-    "--patience",
-    "most_wait_s",
-    type=duration,
-    default="2m",
-    show_default=True,
-    help="Longest wait for GitHub when it fails or limits the rate.",
-)
-@click.option(
     "--body-file",
     type=FILE,
     default=Path("perfci-comment.md"),
@@ -80,13 +72,6 @@ from perfci.report.clean import clean_lines
     metavar="PLACE",
     help="The history, whose newest values are shown with what moved.",
 )
-@click.option(
-    "--any-base",
-    is_flag=True,
-    help="A `compare` may be with any commit (default: where the pull request left its target, or "
-    "later there; what is compared with another one is inconclusive).",
-)
-@click.option("--dry-run", is_flag=True, help="Look at GitHub, and say what would be written.")
 @click.option("--exit-with-verdict", is_flag=True, help="Exit as `compare` would: 0, 1 or 3.")
 @click.option(
     "--strict/--no-strict",

@@ -71,14 +71,6 @@ notification_options = stack(
         metavar="URL",
         help="The address of the report, to be linked (default: this run of Actions).",
     ),
-    click.option(
-        "--patience",
-        "most_wait_s",
-        type=duration,
-        default="2m",
-        show_default=True,
-        help="Longest wait for GitHub.",
-    ),
 )
 
 

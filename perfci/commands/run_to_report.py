@@ -353,11 +353,11 @@ def _is_of_a_fork(environment: Mapping[str, str]) -> bool:
     event_path = environment.get("GITHUB_EVENT_PATH", "")
     if not event_path:
         return False
-    from perfci.forges.actions import read_event
-    from perfci.forges.base import PostTarget
+    from perfci.forges.actions import NothingToPost, read_event
 
     try:
-        event = read_event(read_regular(Path(event_path)), event_path)
+        return not read_event(read_regular(Path(event_path)), event_path).own
+    except NothingToPost:
+        return False
     except (OSError, UsageError):
         return True
-    return isinstance(event, PostTarget) and not event.own

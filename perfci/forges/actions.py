@@ -16,18 +16,14 @@ import msgspec
 
 from perfci.errors import OutsideError, UsageError
 from perfci.files import read_regular, require_file
-from perfci.forges.base import SHA, MergeGroup, NothingToPost, PostTarget, full_sha, same_name
-from perfci.outputs import Say, unwritable
+from perfci.outputs import writing
 from perfci.report.clean import clean_line
 
 if TYPE_CHECKING:
     from perfci.forges.github import GitHubClient
 
-_QUEUED = re.compile(rf"gh-readonly-queue/.+/pr-[0-9]+-({SHA.pattern})")
-"""The branch that a merge queue makes for a group.
-
-Its name ends with the commit that the group is built on.
-"""
+SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+"""A whole SHA-1 or SHA-256."""
 _REPOSITORY = re.compile(r"[A-Za-z0-9_-]+/(?!\.{1,2}$)[A-Za-z0-9._-]+")
 """``OWNER/NAME``. A name of one or two dots would change a request's path."""
 _TOKEN = re.compile(r"[!-~]+")
@@ -37,22 +33,38 @@ _MOST_SUMMARY = 1 << 20
 _NAME_IT = "Run it in a workflow (GITHUB_EVENT_PATH), or name the pull request: --pull NUMBER"
 
 
-def target(
-    pull: int | None, head_sha: str, event_path: Path | None
-) -> PostTarget | MergeGroup | NothingToPost:
-    """Return the target to post to: the given pull request, else that of the event."""
+class NothingToPost(Exception):
+    """There is nothing to post to, which is no error. Its text is the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class PostTarget:
+    """The pull request, or the merge ``group``, that a report may be posted to.
+
+    ``number`` is 0 where GitHub has to be asked for the pull request of ``branch``
+    (``owner:branch``) in the repository ``source``. ``head_sha`` is the commit that was measured.
+    Empty means: the pull request's present head. ``own``: the event says that the head is of the
+    repository itself, not of a fork. A merge group's is: only accounts that may write to the
+    repository put a fork's change into a queue.
+    """
+
+    head_sha: str
+    number: int = 0
+    branch: str = ""
+    source: str = ""
+    own: bool = False
+    group: bool = False
+
+
+def target(pull: int | None, head_sha: str, event_path: Path | None) -> PostTarget:
+    """Return the target to post to: the given pull request, else that of the event.
+
+    Raises NothingToPost if the event has none.
+    """
     if pull is not None:
-        return PostTarget(pull, full_sha(head_sha, "--head-sha") if head_sha else "")
-    if head_sha:
-        raise UsageError(
-            "no-pull", "--head-sha is given without --pull", "Name both, or leave it to the event."
-        )
-    if event_path is None:
-        raise UsageError(
-            "no-event",
-            "no pull request is named",
-            "Run it in a workflow, which sets GITHUB_EVENT_PATH, or give --pull NUMBER.",
-        )
+        return PostTarget(_full_sha(head_sha, "--head-sha") if head_sha else "", pull)
+    if event_path is None or head_sha:
+        raise UsageError("no-event", "no pull request is named", _NAME_IT)
     try:
         text = read_regular(event_path)
     except OSError as error:
@@ -64,37 +76,43 @@ def target(
     return read_event(text, str(event_path))
 
 
+def same_name(first: str, second: str) -> bool:
+    """Return whether two names are of one repository or account. GitHub ignores their case."""
+    return first.casefold() == second.casefold()
+
+
+def _full_sha(text: str, name: str) -> str:
+    """Return ``text``, a commit's whole SHA. UsageError on anything else."""
+    if SHA.fullmatch(text) is None:
+        raise UsageError(
+            "bad-sha",
+            f"{name}: {clean_line(text, 80)!r} is no commit's SHA",
+            "Give all its 40 hexadecimal digits: git rev-parse HEAD",
+        )
+    return text
+
+
 def client(
-    repository: str | None,
-    most_wait_s: float,
-    rights: str = "pull-requests: write and checks: write",
+    repository: str | None, rights: str = "pull-requests: write and checks: write"
 ) -> GitHubClient:
     """Return the client of a repository, with the step's token, which needs ``rights``."""
-    token = _token(
-        "Give the step `env: GITHUB_TOKEN: ${{ github.token }}`, and its job the rights "
-        f"{rights}."
-    )
-    repository = named(repository)
+    token = os.environ.get("GITHUB_TOKEN", "").strip()
+    if _TOKEN.fullmatch(token) is None:
+        raise UsageError(
+            "bad-token" if token else "no-token",
+            "GITHUB_TOKEN holds a character that no token has"
+            if token
+            else "GITHUB_TOKEN is not set",
+            "Give the step `env: GITHUB_TOKEN: ${{ github.token }}`, and its job the rights "
+            f"{rights}.",
+        )
     from perfci.forges.github import GitHubClient
 
     api_url = os.environ.get("GITHUB_API_URL") or "https://api.github.com"
-    return GitHubClient(repository, token, api_url, most_wait_s)
+    return GitHubClient(_named(repository), token, api_url)
 
 
-def _token(advice: str) -> str:
-    token = os.environ.get("GITHUB_TOKEN", "").strip()
-    if not token:
-        raise UsageError("no-token", "GITHUB_TOKEN is not set", advice)
-    if _TOKEN.fullmatch(token) is None:
-        raise UsageError(
-            "bad-token",
-            "GITHUB_TOKEN holds a character that no token has",
-            "Set it to the token alone, without quotes and line breaks.",
-        )
-    return token
-
-
-def named(repository: str | None) -> str:
+def _named(repository: str | None) -> str:
     """Return a repository's name as ``owner/name``. UsageError on anything else."""
     if repository is None or _REPOSITORY.fullmatch(repository) is None:
         raise UsageError(
@@ -105,35 +123,20 @@ def named(repository: str | None) -> str:
     return repository
 
 
-def summarise(text: str, body_file: Path, say: Say) -> OutsideError | None:
-    """Append ``text`` to the job's summary page, and say where the text is.
+def summarise(text: str) -> None:
+    """Append ``text`` to the job's summary page, if there is one and it has room.
 
-    Return the error if the page can't be written, for the caller to raise after its other work.
+    OutsideError if the page can't be written.
     """
     named = os.environ.get("GITHUB_STEP_SUMMARY", "")
-    try:
-        written = bool(named) and _append_summary(Path(named), text)
-    except OSError as error:
-        problem = unwritable(Path(named), error, f"The text is in {body_file}.")
-        say(f"warning: {problem.message}; its text is in {body_file}", err=True)
-        return problem
-    where = "on the job's summary page and in" if written else "in"
-    say(f"its text is {where} {body_file}", err=True)
-    return None
-
-
-def _append_summary(path: Path, text: str) -> bool:
-    """Append ``text`` to the step's summary. If it is full, write nothing and return False.
-
-    Raises OSError if the file can't be written.
-    """
-    require_file(path)
+    if not named:
+        return
     content = ("\n" + text.rstrip("\n") + "\n").encode("utf-8", "replace")
-    with path.open("ab") as file:
-        if os.fstat(file.fileno()).st_size + len(content) > _MOST_SUMMARY:
-            return False
-        file.write(content)
-    return True
+    with writing(Path(named)):
+        require_file(Path(named))
+        with Path(named).open("ab") as file:
+            if os.fstat(file.fileno()).st_size + len(content) <= _MOST_SUMMARY:
+                file.write(content)
 
 
 def run_url() -> str:
@@ -156,20 +159,24 @@ def attempt() -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _EventRepository:
+class SourceRepository:
+    """A repository, in an event or in an answer of GitHub."""
+
     full_name: str
 
 
 @dataclass(frozen=True, slots=True)
-class _EventHead:
+class Head:
+    """The head of a pull request. A deleted fork leaves no repository."""
+
     sha: str
-    repo: _EventRepository | None = None
+    repo: SourceRepository | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _PullRequest:
     number: int
-    head: _EventHead
+    head: Head
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,13 +184,12 @@ class _WorkflowRun:
     event: str
     head_sha: str
     head_branch: str | None = None
-    head_repository: _EventRepository | None = None
+    head_repository: SourceRepository | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _MergeGroup:
     head_sha: str
-    base_sha: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,39 +197,40 @@ class _ActionsEvent:
     pull_request: _PullRequest | None = None
     workflow_run: _WorkflowRun | None = None
     merge_group: _MergeGroup | None = None
-    repository: _EventRepository | None = None
+    repository: SourceRepository | None = None
+
+    def is_own(self, source: SourceRepository | None) -> bool:
+        """Return whether ``source`` is the event's own repository. An unknown one is not."""
+        here = self.repository
+        return bool(source and here and same_name(source.full_name, here.full_name))
 
 
-def read_event(text: str | bytes, name: str) -> PostTarget | MergeGroup | NothingToPost:
-    """Return what the event in ``text`` is about. UsageError, with ``name``, if it is no event."""
+def read_event(text: str | bytes, name: str) -> PostTarget:
+    """Return what the event in ``text`` is about. UsageError, with ``name``, if it is no event.
+
+    Raises NothingToPost if it is about no pull request and no merge group.
+    """
     try:
         event = msgspec.json.decode(text, type=_ActionsEvent)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise UsageError(
-            "bad-event", f"{name} is no event of GitHub Actions: {clean_line(str(error))}", _NAME_IT
-        ) from error
+        raise _bad_event(name, clean_line(str(error))) from error
     if event.workflow_run is not None:
-        return _of_a_run(event.workflow_run, event.repository, name)
+        return _of_a_run(event, event.workflow_run, name)
     if event.merge_group is not None:
-        group = event.merge_group
-        return MergeGroup(full_sha(group.head_sha, name), full_sha(group.base_sha, name))
+        return PostTarget(_full_sha(event.merge_group.head_sha, name), own=True, group=True)
     if event.pull_request is not None:
-        number = event.pull_request.number
+        number, head = event.pull_request.number, event.pull_request.head
         if number < 1:  # 0 is how ``PostTarget`` says that GitHub is to be asked
-            raise UsageError(
-                "bad-event",
-                f"{name} is no event of GitHub Actions: its pull request is number {number}",
-                _NAME_IT,
-            )
-        head = event.pull_request.head
-        own = _is_own(head.repo, event.repository)
-        return PostTarget(number, full_sha(head.sha, name), own=own)
-    return NothingToPost("this event has no pull request")
+            raise _bad_event(name, f"its pull request is number {number}")
+        return PostTarget(_full_sha(head.sha, name), number, own=event.is_own(head.repo))
+    raise NothingToPost("this event has no pull request")
 
 
-def _of_a_run(
-    run: _WorkflowRun, here: _EventRepository | None, name: str
-) -> PostTarget | MergeGroup | NothingToPost:
+def _bad_event(name: str, why: str) -> UsageError:
+    return UsageError("bad-event", f"{name} is no event of GitHub Actions: {why}", _NAME_IT)
+
+
+def _of_a_run(event: _ActionsEvent, run: _WorkflowRun, name: str) -> PostTarget:
     """Return the target of the run that started this workflow.
 
     ``workflow_run.pull_requests`` is empty for forks, so the target has the branch to look for. A
@@ -232,27 +239,19 @@ def _of_a_run(
     """
     if run.event not in {"pull_request", "merge_group"}:
         started_by = clean_line(run.event, 60)
-        return NothingToPost(
+        raise NothingToPost(
             f"the run was started by `{started_by}`, not by `pull_request` or `merge_group`"
         )
     if run.head_repository is None or not run.head_branch:
-        return NothingToPost("the repository or the branch that was measured is gone")
-    source = run.head_repository
+        raise NothingToPost("the repository or the branch that was measured is gone")
+    own, source = event.is_own(run.head_repository), run.head_repository.full_name
     if run.event == "merge_group":
-        if here is None or not same_name(source.full_name, here.full_name):
-            return NothingToPost("the merge group is another repository's")
-        branch = _QUEUED.fullmatch(run.head_branch)
-        return MergeGroup(full_sha(run.head_sha, name), branch[1] if branch else "")
+        if not own:
+            raise NothingToPost("the merge group is another repository's")
+        return PostTarget(_full_sha(run.head_sha, name), own=True, group=True)
     return PostTarget(
-        head_sha=full_sha(run.head_sha, name),
-        branch=f"{source.full_name.partition('/')[0]}:{run.head_branch}",
-        source=source.full_name,
-        own=_is_own(source, here),
+        _full_sha(run.head_sha, name),
+        branch=f"{source.partition('/')[0]}:{run.head_branch}",
+        source=source,
+        own=own,
     )
-
-
-def _is_own(source: _EventRepository | None, here: _EventRepository | None) -> bool:
-    """Return whether a head is the repository's own. It is not if either of them isn't known."""
-    if source is None or here is None:
-        return False
-    return same_name(source.full_name, here.full_name)

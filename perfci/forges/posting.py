@@ -1,93 +1,105 @@
-"""Posts a report to GitHub: look at it, decide, write one thing, and look again.
+"""Reports on GitHub: one comment and one check, and what they say.
 
 A write whose answer is lost may have been done. So no write is simply repeated. After a failure,
-the loop looks at GitHub again, and sees if the write was done after all. The pull request's head
-is checked just before each write. If a push comes in between the check and the write, then that
-push's own run writes over it.
+``GitHubClient.retry`` looks at GitHub again, and sees if the write was done after all. The pull
+request's head is checked just before each write. If a push comes in between the check and the
+write, then that push's own run writes over it.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from perfci.errors import UsageError
-from perfci.forges.base import (
-    NAME,
-    SHA,
-    AmbiguousPull,
-    CheckContent,
-    Decision,
-    MergeGroup,
-    NothingToPost,
-    PostTarget,
-    Pull,
-    choose,
-    decide,
-    limited_by,
-    post_refusal,
-    read_identity,
-)
-from perfci.forges.rest import Refused
+from perfci.forges.actions import SHA, NothingToPost, PostTarget, same_name
+from perfci.forges.annotations import annotations_of
+from perfci.forges.github import CHECK, Check, CheckContent, Comment, GitHubClient, Pull
 from perfci.model.report import Report
-from perfci.report.clean import clean_line
+from perfci.report.clean import clean_line, escape
+from perfci.report.exporters.markdown import MARKER
+from perfci.report.outline import headline, outline
 from perfci.units import counted
 
-if TYPE_CHECKING:
-    from perfci.forges.github import CheckAnswer, GitHubClient
-
+Conclusion = Literal["success", "failure", "neutral"]
+_LONGEST_TITLE = 200
+"""Characters of a check's title."""
+_IDENTITY = "perfci/1 "
+"""The beginning of the external id of a check that perfci set."""
 _ANNOTATIONS_PER_REQUEST = 50
 """Annotations that GitHub takes at once."""
-_PARENTS_OF_A_MERGE = 2
+_WORST_FIRST = ("fail", "error", "inconclusive", "pass")
+"""Verdicts, the worst first."""
+_COMPARING = ("compare", "check")
+"""Commands whose reports compare two sides."""
 
 
 @dataclass(frozen=True, slots=True)
-class PostOutcome:
-    """The outcome of posting a comment or a check.
+class MeasuredHead:
+    """The head of a pull request into ``base``, or of a merge group, whose ``number`` is 0."""
 
-    ``refused``: the token lacks the right. ``stale``: the pull request has moved on. Nothing was
-    written.
-    """
-
-    kind: Literal["posted", "refused", "stale"]
-    text: str
+    sha: str
+    number: int = 0
+    base: str = ""
 
 
-def find_pull(
-    client: GitHubClient, wanted: PostTarget | MergeGroup
-) -> Pull | MergeGroup | AmbiguousPull | NothingToPost:
-    """Return the pull request as GitHub has it now, or why there is nothing to post to.
+def find_head(client: GitHubClient, wanted: PostTarget) -> MeasuredHead:
+    """Return the pull request as GitHub has it now. NothingToPost if it isn't there, or moved on.
 
     A merge group is returned as it is, because it never changes.
     """
-    if isinstance(wanted, MergeGroup):
-        return wanted
-    if not wanted.number:
-        return choose(client.open_pulls(wanted.branch), wanted)
-    pull = client.pull(wanted.number)
-    return post_refusal(pull, wanted.head_sha or pull.head_sha) or pull
+    if wanted.group:
+        return MeasuredHead(wanted.head_sha)
+    if wanted.number:
+        pull = client.pull(wanted.number)
+        return _posted_to(pull, wanted.head_sha or pull.head.sha)
+    branch = clean_line(wanted.branch, 200)
+    mine = [
+        pull
+        for pull in client.open_pulls(wanted.branch)
+        if pull.head.repo and same_name(pull.head.repo.full_name, wanted.source)
+    ]
+    if not mine:
+        raise NothingToPost(f"no open pull request comes from {branch}: closed or merged meanwhile")
+    heads = [pull for pull in mine if pull.head.sha == wanted.head_sha] or mine[:1]
+    if len(heads) > 1:
+        numbers = ", ".join(f"#{pull.number}" for pull in heads)
+        raise NothingToPost(
+            f"{branch} is in several pull requests ({numbers}), and a commit has one check: close "
+            "all but one, or choose by --pull NUMBER"
+        )
+    return _posted_to(heads[0], wanted.head_sha)
 
 
-def require_measured(
-    client: GitHubClient, measured: Sequence[str], target: Pull | MergeGroup
-) -> None:
-    """Raise UsageError unless each of the commits ``measured`` is the head of ``target``.
+def _posted_to(pull: Pull, head_sha: str) -> MeasuredHead:
+    """Return the head of ``pull``. NothingToPost if ``head_sha`` isn't its open head."""
+    if pull.state != "open":
+        raise NothingToPost(f"pull request #{pull.number} is closed")
+    if pull.head.sha != head_sha:
+        raise NothingToPost(
+            f"pull request #{pull.number} has a newer head: {head_sha[:12]} was measured, "
+            f"{pull.head.sha[:12]} is there now"
+        )
+    return MeasuredHead(head_sha, pull.number, pull.base.ref)
+
+
+def require_measured(client: GitHubClient, measured: Sequence[str], head: MeasuredHead) -> None:
+    """Raise UsageError unless each of the commits ``measured`` is ``head``.
 
     `actions/checkout` checks out the merge of a pull request into its base. So a commit is accepted
     if its parents show that it is a merge of the head. The pull request's ``merge_commit_sha`` is
     no help: it belongs to the base's present tip, and may have been another one at the measurement.
     Of a merge group, the head itself is checked out. A child of the head is the next group's.
     """
-    head_sha = target.head_sha
-    merged = isinstance(target, Pull)
-    wanted = f"neither {head_sha[:12]} nor a merge of it" if merged else f"not {head_sha[:12]}"
     for sha in dict.fromkeys(measured):
-        if sha == head_sha or (merged and _is_merge(client, sha, head_sha)):
+        if sha == head.sha or (head.number and _is_merge(client, sha, head.sha)):
             continue
+        wanted = f"{head.sha[:12]}{' or a merge of it' if head.number else ''}"
         raise UsageError(
             "other-head",
-            f"the report is of {clean_line(sha, 40) or 'no commit'}, which is {wanted}",
+            f"the report is of {clean_line(sha, 40) or 'no commit'}, not of {wanted}",
             "Hand over the report of the run that the event is about, and of a commit.",
         )
 
@@ -99,165 +111,158 @@ def _is_merge(client: GitHubClient, sha: str, head_sha: str) -> bool:
     as in a stacked pull request, has the head as its first parent.
     """
     # only a whole SHA is asked for: what a report says must not become another request
-    if SHA.fullmatch(sha) is None:
-        return False
-    parents = client.parents(sha)
-    return len(parents) == _PARENTS_OF_A_MERGE and parents[1] == head_sha
+    return SHA.fullmatch(sha) is not None and client.parents(sha)[1:] == (head_sha,)
 
 
-def with_other_checks(
-    client: GitHubClient, target: Pull | MergeGroup, check: CheckContent
-) -> CheckContent:
-    """Return ``check`` as it may stand next to the checks of its name on ``target``'s head.
+def leave_comment(client: GitHubClient, head: MeasuredHead, author: str, body: str) -> str:
+    """Leave ``body`` as the one comment of ``author`` on a pull request, and return what was done.
 
-    The newest check of each other pull request counts, while that is open and has this head.
+    A comment is perfci's own if it is by ``author`` and begins with ``MARKER``: anyone can write
+    the marker, and the author writes for other tools, too. The oldest stays, because people have
+    seen it and perhaps linked to it. The others are deleted.
     """
-    try:
-        runs = client.checks(target.head_sha)
-    except Refused:  # no right to checks: none will be set
-        return check
-    number = target.number if isinstance(target, Pull) else 0
-    newest: dict[int, str] = {}
-    for run in sorted(runs, key=lambda run: run.id):
-        own = read_identity(run.external_id)
-        if own is not None and own.pull not in {0, number}:
-            newest[own.pull] = own.conclusion
-    worse = [
-        (other, concluded)
-        for other, concluded in newest.items()
-        if concluded != "success" and post_refusal(client.pull(other), target.head_sha) is None
-    ]
-    unknown = any(read_identity(run.external_id) is None for run in runs)
-    return limited_by(check, worse, unknown=unknown)
 
-
-def leave_comment(
-    client: GitHubClient, pull: Pull, author: str, body: str, *, dry_run: bool = False
-) -> PostOutcome:
-    """Leave ``body`` as the one comment of ``author`` on ``pull``, whose head was measured."""
-
-    def look_and_write() -> PostOutcome:
-        decision = decide(client.comments(pull.number), author, body)
-        if dry_run:
-            return PostOutcome("posted", f"would {_words(decision)} on #{pull.number}")
-        refusal = post_refusal(client.pull(pull.number), pull.head_sha)
-        if refusal is not None:
-            return PostOutcome("stale", refusal.reason)
-        return PostOutcome("posted", _carry_out(client, pull.number, decision, body))
-
-    try:
-        return client.retry(look_and_write)
-    except Refused as failure:
-        return PostOutcome("refused", failure.message)
-
-
-def set_check(
-    client: GitHubClient, head_sha: str, check: CheckContent, *, dry_run: bool = False
-) -> PostOutcome:
-    """Set the check run of ``head_sha``."""
-    if dry_run:
-        lines = counted(len(check.annotations), "annotation")
-        return PostOutcome(
-            "posted", f"would set check `{NAME}` of {head_sha[:12]} to {check.conclusion}, {lines}"
+    def look_and_write() -> str:
+        ours = sorted(
+            (each for each in client.comments(head.number) if _is_ours(each, author)),
+            key=lambda comment: comment.id,
         )
-    try:
-        return _set_check_run(client, head_sha, check)
-    except Refused as failure:
-        return PostOutcome("refused", failure.message)
-
-
-def _words(decision: Decision) -> str:
-    twins = f" and delete {counted(len(decision.twins), 'twin')}" if decision.twins else ""
-    return f"{decision.action} the comment{twins}"
-
-
-def _carry_out(client: GitHubClient, number: int, decision: Decision, body: str) -> str:
-    old = decision.comment
-    if old is None:
-        text = f"comment created: {client.create_comment(number, body)}"
-    elif decision.action == "update":
-        text = f"comment updated: {client.update_comment(old, body)}"
-    else:
-        text = f"comment is up to date: {old.html_url}"
-    for twin in decision.twins:
-        client.delete_comment(twin)
-    deleted = f"; {counted(len(decision.twins), 'twin')} deleted" if decision.twins else ""
-    return clean_line(text) + deleted
-
-
-def _set_check_run(client: GitHubClient, head_sha: str, check: CheckContent) -> PostOutcome:
-    """Create the run with its first annotations, then add the others in batches.
-
-    GitHub counts the annotations that are there. After a failure, its count shows whether a batch
-    arrived.
-    """
-
-    def look_and_write() -> PostOutcome:
-        run = _posted(client, head_sha, check.identity)
-        there = run.output.annotations_count if run else 0
-        while run is None or there < len(check.annotations):
-            batch = check.annotations[there : there + _ANNOTATIONS_PER_REQUEST]
-            if run is None:
-                run = client.create_check(head_sha, check, batch)
-            else:
-                client.annotate(run.id, check, batch)
-            there += len(batch)
-        where = f": {run.html_url}" if run.html_url else ""
-        return PostOutcome("posted", clean_line(f"check is {check.conclusion}{where}"))
+        _posted_to(client.pull(head.number), head.sha)
+        if not ours:
+            text = f"comment created: {client.create_comment(head.number, body).html_url}"
+        elif _lines(ours[0].body or "") != _lines(body):
+            text = f"comment updated: {client.update_comment(ours[0], body).html_url}"
+        else:
+            text = f"comment is up to date: {ours[0].html_url}"
+        for twin in ours[1:]:
+            client.delete_comment(twin)
+        deleted = f"; {counted(len(ours) - 1, 'twin')} deleted" if len(ours) > 1 else ""
+        return clean_line(text) + deleted
 
     return client.retry(look_and_write)
 
 
-def _posted(client: GitHubClient, head_sha: str, identity: str) -> CheckAnswer | None:
-    runs = client.checks(head_sha)
-    return next((run for run in runs if run.external_id == identity), None)
+def _is_ours(comment: Comment, author: str) -> bool:
+    user = comment.user
+    known = user is not None and same_name(user.login, author)
+    return known and (comment.body or "").startswith(MARKER)
 
 
-def caveat_of_base(client: GitHubClient, target: Pull | MergeGroup, report: Report) -> str:
-    """Return why the base of ``report`` isn't that of ``target``, or an empty text.
+def _lines(text: str) -> list[str]:
+    """Return a text's lines. A browser's edit turns line ends into CRLF."""
+    return text.rstrip().splitlines()
 
-    Only reports of `compare` are checked. The commit of a stored baseline needn't be in the pull
-    request's history. ``require_measured`` must have checked the head of ``report`` before.
+
+def set_check(client: GitHubClient, head_sha: str, check: CheckContent) -> str:
+    """Set the check run of ``head_sha``, and return what was done.
+
+    A run is created with its first annotations. The others are added in batches: GitHub counts the
+    annotations that are there, so after a failure its count shows whether a batch arrived. If a
+    job has set a check of this name, which is no verdict, the check is a failure.
     """
-    if report.command != "compare":
-        return ""
-    if isinstance(target, MergeGroup):
-        return _caveat_of_group(target, report)
-    return _caveat_of_pull(client, target, report)
+
+    def look_and_write() -> str:
+        shown, run = check, None
+        for other in client.checks(head_sha):
+            if other.external_id == check.identity:
+                run = other
+            elif not (other.external_id or "").startswith(_IDENTITY):
+                title = (
+                    f"a job called `{CHECK}` is on this commit, and is no verdict; {check.title}"
+                )
+                shown = replace(
+                    check, conclusion="failure", title=clean_line(title, _LONGEST_TITLE)
+                )
+        run = _annotated(client, head_sha, shown, run)
+        where = f": {run.html_url}" if run.html_url else ""
+        return clean_line(f"check is {shown.conclusion}{where}")
+
+    return client.retry(look_and_write)
 
 
-def _caveat_of_group(group: MergeGroup, report: Report) -> str:
-    if not group.base_sha:
-        return "with which commit to compare isn't known: the merge group's branch names none"
-    base = report.base.sha if report.base else ""
-    if base == group.base_sha:
-        return ""
-    return (
-        f"compared with {clean_line(base[:12]) or 'no commit'}, but the merge group is built on "
-        f"{group.base_sha[:12]}"
-    )
+def _annotated(
+    client: GitHubClient, head_sha: str, check: CheckContent, run: Check | None
+) -> Check:
+    there = run.output.annotations_count if run else 0
+    while run is None or there < len(check.annotations):
+        batch = check.annotations[there : there + _ANNOTATIONS_PER_REQUEST]
+        if run is None:
+            run = client.create_check(head_sha, check, batch)
+        else:
+            client.annotate(run.id, check, batch)
+        there += len(batch)
+    return run
 
 
-def _caveat_of_pull(client: GitHubClient, pull: Pull, report: Report) -> str:
-    base, target = report.base.sha if report.base else "", clean_line(pull.target, 100)
-    try:
-        left = client.merge_base(pull.target, report.head.sha)
-        if left and (base == left or _is_between(client, left, base, pull.target)):
-            return ""
-    except Refused:
-        return f"with which commit of {target} to compare isn't known: the token may not read them"
-    there = left[:12] or "no commit that GitHub knows"
-    return (
-        f"compared with {clean_line(base[:12]) or 'no commit'}, but the pull request leaves "
-        f"{target} at {there}"
-    )
+def check_content(
+    reports: Sequence[Report],
+    body: str,
+    head: MeasuredHead,
+    url: str,
+    attempt: str,
+    *,
+    strict: bool,
+) -> CheckContent:
+    """Return the check of ``reports`` whose comment is ``body``.
+
+    ``attempt`` identifies this attempt of the workflow's run: another one makes another check.
+    """
+    concluded = conclusion(reports, strict=strict)
+    check = CheckContent("", concluded, verdict_title(reports), body, annotations_of(reports), url)
+    return _identified(check, head, attempt)
 
 
-def _is_between(client: GitHubClient, left: str, base: str, target: str) -> bool:
-    """Return whether ``base`` is on the target, from ``left`` to its tip."""
-    # only a whole SHA is asked for: what a report says must not become another request
-    return (
-        SHA.fullmatch(base) is not None
-        and client.is_ancestor(base, target)
-        and client.is_ancestor(left, base)
-    )
+def unreadable_content(why: str, head: MeasuredHead, url: str, attempt: str) -> CheckContent:
+    """Return the check of a commit whose report can't be read. ``why`` is untrusted.
+
+    A failure: an earlier, readable report of the same commit may have left a success.
+    """
+    summary = f"There is no report of this commit that can be read: {escape(why, 1000)}"
+    check = CheckContent("", "failure", f"error: {why}", summary, url=url)
+    return _identified(check, head, attempt)
+
+
+def _identified(check: CheckContent, head: MeasuredHead, attempt: str) -> CheckContent:
+    """Return ``check`` with its pull request in the title, and with its identity."""
+    where = f" (#{head.number} into {clean_line(head.base, 60)})" if head.number else ""
+    title = clean_line(check.title, _LONGEST_TITLE - len(where)) + where
+    check = replace(check, title=title)
+    digest = hashlib.sha256(repr((attempt, check)).encode("utf-8", "replace")).hexdigest()
+    return replace(check, identity=f"{_IDENTITY}{digest[:24]}")
+
+
+def conclusion(reports: Sequence[Report], *, strict: bool = False) -> Conclusion:
+    """Return the worst of the reports' conclusions.
+
+    GitHub lets a required check pass if it is ``neutral``. So an incomplete measurement is a
+    failure. With ``strict``, a complete measurement that could not decide is a failure, too.
+    """
+    statuses = {report.verdict.status for report in reports}
+    if any(report.missing or _flaws(report) for report in reports) or statuses & {"fail", "error"}:
+        return "failure"
+    if "inconclusive" in statuses:
+        return "failure" if strict else "neutral"
+    return "success"
+
+
+def verdict_title(reports: Sequence[Report]) -> str:
+    """Return the worst report's verdict in one line of plain text."""
+    worst = min(reports, key=lambda report: _WORST_FIRST.index(report.verdict.status))
+    flaws = "".join(f"{flaw}: " for flaw in _flaws(worst))
+    many = f" (worst of {counted(len(reports), 'environment')})" if len(reports) > 1 else ""
+    title = f"{flaws}{worst.verdict.status}: {headline(outline(worst))}"
+    return clean_line(title, _LONGEST_TITLE - len(many)) + many
+
+
+def _flaws(report: Report) -> tuple[str, ...]:
+    """Return the reasons why this is no measurement of the whole pull request.
+
+    Missing shards are left out, because the verdict's first reason names them.
+    """
+    flaws = {
+        "slowed down on purpose": bool(report.injected),
+        f"`{report.command}` compares nothing": report.command not in _COMPARING,
+        f"shard {report.shard} only": bool(report.shard),
+        "interrupted": report.interrupted,
+    }
+    return tuple(words for words, true in flaws.items() if true)

@@ -20,20 +20,13 @@ OPERATIONS = {
     f"{REPOSITORY}/pulls": ("get",),
     f"{REPOSITORY}/pulls/{{pull_number}}": ("get",),
     f"{REPOSITORY}/git/commits/{{commit_sha}}": ("get",),
-    f"{REPOSITORY}/compare/{{basehead}}": ("get",),
     f"{REPOSITORY}/issues": ("get", "post"),
     f"{REPOSITORY}/issues/{{issue_number}}": ("patch",),
     f"{REPOSITORY}/issues/{{issue_number}}/comments": ("get", "post"),
     f"{REPOSITORY}/issues/comments/{{comment_id}}": ("patch", "delete"),
-    f"{REPOSITORY}/issues/comments/{{comment_id}}/reactions": ("post",),
-    f"{REPOSITORY}/collaborators/{{username}}/permission": ("get",),
-    f"{REPOSITORY}/actions/runs/{{run_id}}": ("get",),
-    f"{REPOSITORY}/actions/runs/{{run_id}}/rerun": ("post",),
     f"{REPOSITORY}/check-runs": ("post",),
     f"{REPOSITORY}/check-runs/{{check_run_id}}": ("patch",),
     f"{REPOSITORY}/commits/{{ref}}/check-runs": ("get",),
-    f"{REPOSITORY}/commits/{{ref}}/statuses": ("get",),
-    f"{REPOSITORY}/statuses/{{sha}}": ("post",),
 }
 PROSE = ("description", "example", "examples", "summary", "tags", "externalDocs", "title")
 

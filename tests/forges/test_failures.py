@@ -6,7 +6,7 @@ import pytest
 import requests
 
 from perfci.errors import OutsideError, UsageError
-from perfci.forges.rest import Missing, Refused, Unsure, judge
+from perfci.forges.github import Missing, Refused, Unsure, judge
 
 NOW = 1_000_000.0
 

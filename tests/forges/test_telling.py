@@ -11,9 +11,8 @@ import pytest
 
 from perfci.cli.printing import say
 from perfci.cli.trend import notification_options, notifications_of
-from perfci.commands.notifications import Notifications
+from perfci.commands.notifications import Notifications, send_news
 from perfci.errors import OutsideError, UsageError
-from perfci.forges.news import send_news
 from tests.forges.github.server import REPOSITORY, TOKEN, FakeGitHub
 from tests.forges.receiver import Answer, Receiver
 from tests.forges.trends import KEY, change, series, trend
@@ -86,9 +85,10 @@ def test_addresses_are_taken_from_the_environment(
 def test_where_issues_fail_no_message_is_sent_so_that_the_next_report_tells_both(
     github: FakeGitHub, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one = notifications("--notify", receiver.url, "--github-issue", "--patience", "1s")
+    one = notifications("--notify", receiver.url, "--github-issue")
     with monkeypatch.context() as patched:
         patched.setenv("GITHUB_API_URL", "http://127.0.0.1:9")
+        patched.setattr("perfci.forges.github._TRIES", 1)
         with pytest.raises(OutsideError):
             one.send(trend(), say)
     assert receiver.bodies == []

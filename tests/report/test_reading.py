@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from perfci.forges.base import conclusion
 
 from perfci.errors import DamagedFile
-from perfci.forges.base import conclusion
 from perfci.model.case import Failure
 from perfci.model.finding import IN_WORDS, finding
 from perfci.model.report import Comparison, Report, Verdict

@@ -48,7 +48,6 @@ class Gated:
         self.project = project
         self.github = github
         github.pulls[7] = Pull(7, self.head, BRANCH, REPOSITORY)
-        github.branches["main"] = gate
         github.commits |= {gate: (), self.head: (gate,)}
         environment = {"PERFCI_CACHE_DIR": str(project.cache)}
         folder = project.folder.parent / "act"

@@ -52,7 +52,6 @@ def github() -> Iterator[FakeGitHub]:
     fake = FakeGitHub()
     fake.pulls[7] = Pull(7, HEAD)
     fake.commits |= {BASE: (), HEAD: (BASE,), MERGE: (BASE, HEAD)}
-    fake.branches["main"] = BASE
     yield fake
     fake.close()
     assert fake.violations == []

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 from tests.forges.fake import TOKEN, FakeForge, Fault, dropped, limited, page_of
 from tests.forges.openapi import Description, Operation
@@ -61,7 +60,6 @@ class FakeGitHub(FakeForge):
         super().__init__()
         self.pulls: dict[int, Pull] = {}
         self.commits: dict[str, tuple[str, ...]] = {}
-        self.branches: dict[str, str] = {}
         self.comments: list[dict[str, Any]] = []
         self.checks: list[dict[str, Any]] = []
         self.annotations: dict[int, list[dict[str, Any]]] = {}
@@ -135,25 +133,6 @@ class FakeGitHub(FakeForge):
             return _not_found()
         each = [{"sha": sha, "url": "", "html_url": ""} for sha in parents]
         return 200, sample("git-commit") | {"sha": values["commit_sha"], "parents": each}
-
-    def _repos_compare_commits_with_basehead(
-        self, values: Mapping[str, str], _: Any, __: Any
-    ) -> tuple[int, Any]:
-        names = unquote(values["basehead"]).split("...")
-        one, other = (self._history(self.branches.get(name, name)) for name in names)
-        common = one & other
-        best = [sha for sha in common if not any(sha in self._older(later) for later in common)]
-        if not best:
-            return _not_found()
-        where = sample("commit") | {"sha": best[0]}
-        return 200, sample("commit-comparison") | {"merge_base_commit": where}
-
-    def _older(self, sha: str) -> set[str]:
-        """Return every commit before ``sha``."""
-        return {old for parent in self.commits.get(sha, ()) for old in self._history(parent)}
-
-    def _history(self, sha: str) -> set[str]:
-        return {sha} | self._older(sha) if sha in self.commits else set()
 
     def _issues_list_comments(self, values: Mapping[str, str], _: Any, __: Any) -> tuple[int, Any]:
         return 200, [one for one in self.comments if one["issue_url"] == values["issue_number"]]

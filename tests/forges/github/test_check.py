@@ -8,21 +8,14 @@ from typing import Any
 
 import pytest
 
-from perfci.forges.base import (
-    CheckIdentity,
-    Posting,
-    check_content,
-    conclusion,
-    fitting,
-    limited_by,
-    read_identity,
-    verdict_title,
-)
+from perfci.forges.posting import MeasuredHead, check_content, conclusion, verdict_title
 from perfci.model.finding import stated
 from perfci.model.report import Explanation, Verdict
 from tests.forges.github.conftest import report_of
 from tests.report.examples import hostile_report, passing_report
 from tests.report.hostile import NAMES
+
+PLACE = MeasuredHead("b" * 40, 7, "main")
 
 
 @pytest.mark.parametrize(
@@ -62,9 +55,7 @@ def test_half_a_measurement_fails_a_check_that_is_required(
 def test_what_could_not_be_decided_fails_only_where_strict() -> None:
     unsure = report_of(verdict=Verdict("inconclusive", (stated("noise"),)))
     assert conclusion([unsure], strict=True) == "failure"
-    assert check_content([unsure], "body").conclusion == "neutral"
-    content = check_content([unsure], "body", strict=True)
-    assert content.conclusion == "failure"
+    assert conclusion([unsure]) == "neutral"
     assert conclusion([passing_report()], strict=True) == "success"
 
 
@@ -100,28 +91,20 @@ def test_a_part_and_a_half_say_so_in_the_title() -> None:
     assert verdict_title([report]).startswith("shard 2/4 only: interrupted: pass: ")
 
 
-@pytest.mark.parametrize("character", ["x", "é", "😀"])
-def test_a_summary_fits_in_characters_and_in_bytes(character: str) -> None:
-    body = f"head\n\n{(character * 99 + chr(10)) * 900}"
-    text = fitting(body)
-    assert 20_000 < len(text.encode()) <= 65_535
-    assert text.startswith("head\n")
-    assert "Cut to fit" in text
-
-
 def test_the_identity_is_the_same_for_the_same_posting_only() -> None:
+    def identity(body: str = "body", attempt: str = "12-1") -> str:
+        return check_content([report], body, PLACE, "", attempt, strict=False).identity
+
     report = report_of()
-    one = check_content([report], "body", posting=Posting(7, "main", "12-1")).identity
-    assert one == check_content([report], "body", posting=Posting(7, "main", "12-1")).identity
-    assert one != check_content([report], "body", posting=Posting(7, "main", "12-2")).identity
-    assert one != check_content([report], "other", posting=Posting(7, "main", "12-1")).identity
+    assert identity() == identity()
+    assert identity() not in {identity(attempt="12-2"), identity("other")}
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_strangers_text_shows_as_it_is_in_titles_and_annotations(name: str) -> None:
     explained = Explanation(name, name, name, name, "lib/a.py", 3)
     report = replace(hostile_report(name), explanations=(explained,))
-    content = check_content([report], "body")
+    content = check_content([report], "body", PLACE, "", "", strict=False)
     said = [content.title]
     assert content.annotations
     for line in content.annotations:
@@ -132,29 +115,8 @@ def test_a_strangers_text_shows_as_it_is_in_titles_and_annotations(name: str) ->
         assert len(text) <= 1500
 
 
-def test_a_check_names_its_pull_request_where_it_is_seen_and_in_its_external_id() -> None:
-    content = check_content([passing_report()], "body", posting=Posting(7, "main", "12-1"))
+def test_a_check_names_its_pull_request_where_it_is_seen() -> None:
+    content = check_content([passing_report()], "body", PLACE, "", "12-1", strict=False)
     assert content.title == "pass: no regression in 2 cases (#7 into main)"
-    assert read_identity(content.identity) == CheckIdentity(7, "success")
-    long = check_content([passing_report()], "body", posting=Posting(7, "x" * 300, "12-1"))
-    assert len(long.title) <= 200
-    for other in (None, "", "ca395085-040a-526b-2ce8-bdc85f692774", f"{content.identity}x"):
-        assert read_identity(other) is None
-
-
-@pytest.mark.parametrize(
-    ("others", "strangers", "expected", "said"),
-    [
-        ([], False, "success", "pass: "),
-        ([(8, "neutral")], False, "neutral", "#8 has the same head: neutral; pass: "),
-        ([(8, "neutral"), (9, "failure")], False, "failure", "#8 has the same head: neutral; #9 "),
-        ([], True, "failure", "a job called `perfci` is on this commit, and is no verdict; pass: "),
-    ],
-)
-def test_a_pass_stands_beside_no_worse_check_and_no_strangers(
-    others: list[tuple[int, str]], strangers: bool, expected: str, said: str
-) -> None:
-    shown = limited_by(check_content([passing_report()], "body"), others, unknown=strangers)
-    assert shown.conclusion == expected
-    assert shown.title.startswith(said)
-    assert len(shown.title) <= 200
+    into = replace(PLACE, base="x" * 300)
+    assert len(check_content([passing_report()], "", into, "", "", strict=False).title) <= 200

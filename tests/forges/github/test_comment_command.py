@@ -74,6 +74,12 @@ def test_a_pull_request_can_be_named(
 
 
 @pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Try each request once."""
+    monkeypatch.setattr("perfci.forges.github._TRIES", 1)
+
+
+@pytest.fixture
 def group(tmp_path: Path) -> Path:
     """The event of a run that measured a merge group of this repository."""
     owner, name = server.REPOSITORY.split("/")
@@ -108,32 +114,7 @@ def test_a_merge_group_gets_the_check_alone(
     assert len(github.wrote()) == 1
 
 
-@pytest.mark.parametrize(
-    ("built_on", "arguments", "expected"),
-    [
-        (OLDER, (), "neutral"),
-        (OLDER, ("--strict",), "failure"),
-        ("unknown", ("--strict",), "failure"),
-        ("unknown", ("--strict", "--any-base"), "success"),
-    ],
-)
-def test_a_merge_group_compared_with_what_it_is_not_built_on_is_inconclusive(
-    comment: Comment,
-    github: FakeGitHub,
-    group: Path,
-    report_file: Callable[..., Path],
-    built_on: str,
-    arguments: tuple[str, ...],
-    expected: str,
-) -> None:
-    group.write_text(group.read_text().replace(BASE, built_on))
-    done = comment(report_file(**PASSING), "--event", group, *arguments)
-    assert done.code == 0, done.text
-    (check,) = github.checks
-    assert check["conclusion"] == expected
-    assert ("merge group" in check["output"]["title"]) == (expected != "success")
-
-
+@pytest.mark.usefixtures("impatient")
 def test_a_merge_group_whose_check_cannot_be_set_leaves_the_report_on_the_summary_page(
     comment: Comment,
     github: FakeGitHub,
@@ -150,7 +131,7 @@ def test_a_merge_group_whose_check_cannot_be_set_leaves_the_report_on_the_summar
     summary.unlink()
     github.rights.add("checks")
     github.faults = [Fault("POST", "/check-runs$", times=99)]
-    assert comment(report_file(), "--event", group, "--patience", "1s").code == 4
+    assert comment(report_file(), "--event", group).code == 4
     assert "perfci" in summary.read_text(encoding="utf-8")
 
 
@@ -200,28 +181,19 @@ def test_a_report_of_another_commit_is_not_posted(
     assert github.wrote() == []
 
 
-def test_the_exit_code_is_the_verdicts_only_where_that_is_wanted(
-    comment: Comment, github: FakeGitHub, report_file: Callable[..., Path]
-) -> None:
-    path = report_file()
-    assert comment(path, "--dry-run").code == 0
-    done = comment(path, "--dry-run", "--exit-with-verdict")
-    assert done.code == 1
-    assert "would create the comment on #7" in done.out
-    assert github.wrote() == []
-
-
+@pytest.mark.usefixtures("impatient")
 def test_a_failing_github_is_told_and_the_check_set_all_the_same(
     comment: Comment, github: FakeGitHub, project: Project, report_file: Callable[..., Path]
 ) -> None:
     github.faults = [Fault("POST", "/comments$", times=99)]
-    done = comment(report_file(), "--patience", "1s")
+    done = comment(report_file())
     assert done.code == 4
     assert "502" in done.err
     assert len(github.checks) == 1
     assert body_of(project).startswith("<!-- perfci -->")
 
 
+@pytest.mark.usefixtures("impatient")
 def test_where_comment_and_check_fail_both_are_told(
     comment: Comment, github: FakeGitHub, report_file: Callable[..., Path]
 ) -> None:
@@ -229,9 +201,9 @@ def test_where_comment_and_check_fail_both_are_told(
         Fault("POST", "/comments$", times=99),
         Fault("POST", "/check-runs$", status=503, times=99),
     ]
-    done = comment(report_file(), "--patience", "1s")
+    done = comment(report_file())
     assert done.code == 4
-    assert "check not set: POST" in done.err
+    assert "check-runs was answered" in done.err
     assert "502" in done.err
     assert "503" in done.err
 
@@ -256,13 +228,14 @@ def test_strictness_is_the_checkouts_that_it_runs_in(
     assert done.code == (3 if expected == "failure" else 0), done.text
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_github_that_cannot_be_reached_is_told(
     comment: Comment, project: Project, report_file: Callable[..., Path]
 ) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{unused.getsockname()[1]}"
-        done = comment(report_file(), "--patience", "1s", GITHUB_API_URL=address)
+        done = comment(report_file(), GITHUB_API_URL=address)
     assert done.code == 4
     assert "got no answer" in done.err
     assert body_of(project).startswith("<!-- perfci -->")

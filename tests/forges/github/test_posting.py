@@ -4,28 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import count
 
 import pytest
 
 from perfci.errors import OutsideError, UsageError
-from perfci.forges.base import (
-    AmbiguousPull,
-    CheckContent,
-    MergeGroup,
-    NothingToPost,
-    Posting,
-    PostTarget,
-    Pull,
-    check_content,
-)
-from perfci.forges.github import GitHubClient
+from perfci.forges.actions import NothingToPost, PostTarget
+from perfci.forges.github import CheckContent, GitHubClient, Refused
 from perfci.forges.posting import (
-    find_pull,
+    MeasuredHead,
+    check_content,
+    find_head,
     leave_comment,
     require_measured,
     set_check,
-    with_other_checks,
 )
 from perfci.model.report import Explanation
 from perfci.report.exporters.markdown import MARKER
@@ -36,7 +27,7 @@ from tests.report.examples import passing_report
 
 BODY = f"{MARKER}\n<!-- perfci head={HEAD} -->\n**perfci: pass**\n"
 OLD = f"{MARKER}\n**perfci: fail**\n"
-PULL = Pull(7, HEAD, REPOSITORY, True, "main")
+PULL = MeasuredHead(HEAD, 7, "main")
 COMMENTS = "/issues/7/comments$"
 NO_ANSWERS = [Fault("POST", "", "after"), dropped("POST", "", "after")]
 
@@ -50,9 +41,8 @@ def content(lines: int = 1) -> CheckContent:
         Explanation("c", "recompiles", "recompile", "shape", "lib/a.py", line)
         for line in range(1, lines + 1)
     )
-    return check_content(
-        [report_of(explanations=explained, failures=())], BODY, posting=Posting(7, "main", "12-1")
-    )
+    report = report_of(explanations=explained, failures=())
+    return check_content([report], BODY, PULL, "", "12-1", strict=False)
 
 
 def lines_posted(github: FakeGitHub) -> list[int]:
@@ -61,8 +51,7 @@ def lines_posted(github: FakeGitHub) -> list[int]:
 
 def test_the_first_report_is_a_new_comment(github: FakeGitHub, client: GitHubClient) -> None:
     outcome = leave_comment(client, PULL, BOT, BODY)
-    assert outcome.kind == "posted"
-    assert outcome.text.startswith("comment created: https://github.com/")
+    assert outcome.startswith("comment created: https://github.com/")
     assert bodies(github) == [BODY]
 
 
@@ -70,8 +59,8 @@ def test_the_next_report_updates_it_and_an_equal_one_writes_nothing(
     github: FakeGitHub, client: GitHubClient
 ) -> None:
     github.comment(OLD)
-    assert "updated" in leave_comment(client, PULL, BOT, BODY).text
-    assert "up to date" in leave_comment(client, PULL, BOT, BODY).text
+    assert "updated" in leave_comment(client, PULL, BOT, BODY)
+    assert "up to date" in leave_comment(client, PULL, BOT, BODY)
     assert bodies(github) == [BODY]
     assert [method for method, _ in github.wrote()] == ["PATCH"]
 
@@ -100,7 +89,7 @@ def test_twin_comments_are_deleted(github: FakeGitHub, client: GitHubClient) -> 
     for _ in range(3):
         github.comment(OLD)
     first = github.comments[0]["id"]
-    assert "2 twins deleted" in leave_comment(client, PULL, BOT, BODY).text
+    assert "2 twins deleted" in leave_comment(client, PULL, BOT, BODY)
     assert [one["id"] for one in github.comments] == [first]
     assert bodies(github) == [BODY]
 
@@ -110,7 +99,7 @@ def test_a_comment_whose_answer_was_lost_is_not_written_twice(
     github: FakeGitHub, client: GitHubClient, fault: Fault
 ) -> None:
     github.faults = [replace(fault, times=1)]
-    assert leave_comment(client, PULL, BOT, BODY).kind == "posted"
+    leave_comment(client, PULL, BOT, BODY)
     assert bodies(github) == [BODY]
     assert len(github.wrote()) == 1
 
@@ -170,16 +159,16 @@ def test_a_rate_limit_of_an_hour_is_not_slept_through(
 
 def test_a_token_that_may_not_comment_is_refused(github: FakeGitHub, client: GitHubClient) -> None:
     github.rights.clear()
-    outcome = leave_comment(client, PULL, BOT, BODY)
-    assert outcome.kind == "refused"
-    assert "Resource not accessible by integration" in outcome.text
+    with pytest.raises(Refused, match="Resource not accessible by integration"):
+        leave_comment(client, PULL, BOT, BODY)
 
 
 def test_a_pull_request_that_the_token_may_not_see_refuses_a_comment(
     github: FakeGitHub, client: GitHubClient
 ) -> None:
     github.faults = [Fault("POST", COMMENTS, status=404, body='{"message": "Not Found"}')]
-    assert leave_comment(client, PULL, BOT, BODY).kind == "refused"
+    with pytest.raises(Refused):
+        leave_comment(client, PULL, BOT, BODY)
 
 
 def test_a_push_before_the_write_means_that_nothing_is_written(
@@ -191,9 +180,8 @@ def test_a_push_before_the_write_means_that_nothing_is_written(
 
     github.comment(OLD)
     github.before = push
-    outcome = leave_comment(client, PULL, BOT, BODY)
-    assert outcome.kind == "stale"
-    assert "newer head" in outcome.text
+    with pytest.raises(NothingToPost, match="newer head"):
+        leave_comment(client, PULL, BOT, BODY)
     assert github.wrote() == []
 
 
@@ -208,12 +196,6 @@ def test_a_comment_that_somebody_deletes_meanwhile_is_written_again(
     github.before = delete
     leave_comment(client, PULL, BOT, BODY)
     assert bodies(github) == [BODY]
-
-
-def test_a_dry_run_writes_nothing(github: FakeGitHub, client: GitHubClient) -> None:
-    assert leave_comment(client, PULL, BOT, BODY, dry_run=True).text.startswith("would create")
-    assert set_check(client, HEAD, content(), dry_run=True).text.startswith("would set check")
-    assert github.wrote() == []
 
 
 def test_a_comment_too_long_for_github_is_an_error(
@@ -233,7 +215,7 @@ def test_the_check_has_conclusion_summary_and_lines(
     assert check["output"]["title"].startswith("fail: ")
     assert check["output"]["summary"] == BODY
     assert lines_posted(github) == [1]
-    assert outcome.text == f"check is failure: {check['html_url']}"
+    assert outcome == f"check is failure: {check['html_url']}"
 
 
 def test_more_than_fifty_annotations_take_further_requests(
@@ -265,14 +247,14 @@ def test_a_new_measurement_of_one_head_is_a_new_check(
     github: FakeGitHub, client: GitHubClient
 ) -> None:
     set_check(client, HEAD, content())
-    set_check(client, HEAD, replace(content(), identity="13-1"))
+    set_check(client, HEAD, replace(content(), identity="perfci/1 13-1"))
     assert len(github.checks) == 2
 
 
 def test_without_any_right_the_check_is_refused(github: FakeGitHub, client: GitHubClient) -> None:
     github.rights.clear()
-    outcome = set_check(client, HEAD, content())
-    assert outcome.kind == "refused"
+    with pytest.raises(Refused):
+        set_check(client, HEAD, content())
     assert github.checks == []
 
 
@@ -284,12 +266,12 @@ def test_a_forks_pull_request_is_found_by_branch_and_head(
         7: server.Pull(7, HEAD, source="stranger/models"),
         8: server.Pull(8, HEAD, "other", source="stranger/models"),
     }
-    wanted = PostTarget(0, HEAD, "stranger:feature", "stranger/models")
-    found = find_pull(client, wanted)
-    assert isinstance(found, Pull)
-    assert found.number == 7
-    github.pulls[7].state = "closed"
-    assert isinstance(find_pull(client, wanted), NothingToPost)
+    wanted = PostTarget(HEAD, branch="stranger:feature", source="stranger/models")
+    assert find_head(client, wanted) == PULL
+    for moved in (replace(github.pulls[7], sha=OLDER), replace(github.pulls[7], state="closed")):
+        github.pulls[7] = moved
+        with pytest.raises(NothingToPost):
+            find_head(client, wanted)
 
 
 def test_a_report_of_the_head_or_of_its_merge_is_measured(
@@ -297,7 +279,7 @@ def test_a_report_of_the_head_or_of_its_merge_is_measured(
 ) -> None:
     require_measured(client, [HEAD, MERGE], PULL)
     for other in (OLDER, "", "HEAD"):
-        with pytest.raises(UsageError, match="neither"):
+        with pytest.raises(UsageError, match="or a merge of it"):
             require_measured(client, [HEAD, other], PULL)
 
 
@@ -307,16 +289,16 @@ def test_a_commit_on_top_of_the_head_is_no_merge_of_it(
 ) -> None:
     stacked = "f" * 40
     github.commits[stacked] = parents
-    with pytest.raises(UsageError, match="neither"):
+    with pytest.raises(UsageError, match="or a merge of it"):
         require_measured(client, [stacked], PULL)
 
 
 def test_a_commit_on_top_of_a_merge_group_is_the_next_groups(
     github: FakeGitHub, client: GitHubClient
 ) -> None:
-    require_measured(client, [HEAD], MergeGroup(HEAD))
-    with pytest.raises(UsageError, match="which is not"):
-        require_measured(client, [MERGE], MergeGroup(HEAD))
+    require_measured(client, [HEAD], MeasuredHead(HEAD))
+    with pytest.raises(UsageError, match="not of"):
+        require_measured(client, [MERGE], MeasuredHead(HEAD))
     assert github.requests == []
 
 
@@ -387,48 +369,20 @@ def test_the_fake_notices_an_answer_that_github_would_not_give(strict: FakeGitHu
     assert any("None is not of type 'string'" in violation for violation in strict.violations)
 
 
-def test_a_commit_of_two_pull_requests_has_the_worse_of_their_verdicts(
-    github: FakeGitHub, client: GitHubClient
-) -> None:
-    attempt = count(1)
-
-    def posted(number: int, verdict: str) -> tuple[str, str]:
-        report = passing_report() if verdict == "pass" else report_of()
-        one = check_content([report], BODY, posting=Posting(number, "main", f"{next(attempt)}-1"))
-        found = find_pull(client, PostTarget(number, HEAD))
-        assert isinstance(found, Pull)
-        set_check(client, HEAD, with_other_checks(client, found, one))
-        newest = github.checks[-1]
-        return newest["conclusion"], newest["output"]["title"]
-
-    github.pulls = {7: server.Pull(7, HEAD), 8: server.Pull(8, HEAD, "older")}
-    assert posted(7, "fail")[0] == "failure"
-    concluded, title = posted(8, "pass")
-    assert concluded == "failure"
-    assert title.startswith("#7 has the same head: failure; pass: ")
-    assert posted(7, "pass")[0] == "success"  # 8 is red for 7 alone, and passed itself
-    assert posted(7, "fail")[0] == "failure"
-    github.pulls[7].state = "closed"
-    assert posted(8, "pass")[0] == "success"
-
-
 def test_beside_a_job_of_its_name_no_check_is_a_pass(
     github: FakeGitHub, client: GitHubClient
 ) -> None:
-    github.pulls = {7: server.Pull(7, HEAD)}
-    one = check_content([passing_report()], BODY, posting=Posting(7, "main", "12-1"))
-    assert with_other_checks(client, PULL, one) == one
-    set_check(client, HEAD, replace(one, identity="ca395085-040a-526b-2ce8-bdc85f692774"))
-    shown = with_other_checks(client, PULL, one)
-    assert shown.conclusion == "failure"
-    assert shown.title.startswith("a job called `perfci` is on this commit, and is no verdict; ")
+    passing = check_content([passing_report()], BODY, PULL, "", "12-1", strict=False)
+    assert passing.conclusion == "success"
+    set_check(client, HEAD, replace(passing, identity="ca395085-040a-526b-2ce8-bdc85f692774"))
+    assert set_check(client, HEAD, passing).startswith("check is failure")
+    said = "a job called `perfci` is on this commit, and is no verdict; "
+    assert github.checks[-1]["output"]["title"].startswith(said)
 
 
-def test_of_a_branch_in_several_pull_requests_nobody_can_tell_whose_check_it_is(
+def test_of_a_branch_in_several_pull_requests_nobody_can_tell_whose_report_it_is(
     github: FakeGitHub, client: GitHubClient
 ) -> None:
     github.pulls = {7: server.Pull(7, HEAD), 8: server.Pull(8, HEAD, target="release")}
-    found = find_pull(client, PostTarget(0, HEAD, "octo:feature", REPOSITORY))
-    assert isinstance(found, AmbiguousPull)
-    assert found.head_sha == HEAD
-    assert "(#7, #8)" in found.reason
+    with pytest.raises(NothingToPost, match=r"\(#7, #8\)"):
+        find_head(client, PostTarget(HEAD, branch="octo:feature", source=REPOSITORY))
