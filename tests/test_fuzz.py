@@ -101,7 +101,7 @@ def _exports() -> list[bytes]:
     from perfci.history.importers import read_foreign
     from perfci.history.interchange import to_lines
 
-    foreign = [read_foreign(one, "results.json", "2026-01-01T00:00:00+00:00") for one in _results()]
+    foreign = [read_foreign(one, "results.json") for one in _results()]
     return [b"".join(to_lines(one.runs)) for one in foreign]
 
 
@@ -120,7 +120,7 @@ def _results() -> list[bytes]:
 def _foreign(content: bytes) -> None:
     from perfci.history.importers import read_foreign
 
-    read_foreign(content, "results.json", "2026-01-01T00:00:00+00:00")
+    read_foreign(content, "results.json")
 
 
 # Baselines: committed files.

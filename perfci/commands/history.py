@@ -16,11 +16,7 @@ from typing import TYPE_CHECKING
 from perfci.errors import PerfciError, UsageError
 from perfci.files import expanded, write_lines
 from perfci.history.address import files_at, own_file
-from perfci.measure.checkout.commits import (
-    branch_of,
-    commit_of,
-    first_commit,
-)
+from perfci.measure.checkout.commits import branch_of, commit_of, first_commit
 from perfci.measure.checkout.git import WORKING_TREE
 from perfci.outputs import writing
 from perfci.report.clean import Clean, clean_json, clean_line
@@ -49,25 +45,31 @@ def history_address(given: str | None, config: Config, root: Path) -> str:
     """Return the address of the history: as given, as configured, or the repository's own file.
 
     A configured path is relative to the repository's ``root``, a given path to the current folder.
+    UsageError if nothing is named and no project is known: outside a repository, or in a shallow
+    clone.
     """
     if given or "://" in config.history:
         return given or config.history
     if config.history:
         return str(root / expanded(config.history))
-    return str(own_history(config, root))
+    project = project_of(config, root)
+    if project is None:
+        raise UsageError(
+            "whose-history",
+            f"{root} belongs to no project that is known: it is not a repository, or has no "
+            "commits, or is a shallow clone, which lacks the first one",
+            "Name the history, --history PLACE, or the project, `project` in [tool.perfci].",
+        )
+    return str(own_file(project))
 
 
 def history_files(given: str | None, config: Config, root: Path) -> tuple[Path, ...]:
-    """Return the files of a command's history. Empty if the history is on a server.
+    """Return the files of a command's history. Empty if it is on a server, or is not known.
 
-    Also empty if no project is known. A command that needs a project reports that by itself.
+    A command that needs a project reports by itself that none is known.
     """
-    if given or "://" in config.history:
-        return files_at(given or config.history)
-    if config.history:
-        return files_at(str(root / expanded(config.history)))
     try:
-        return files_at(str(own_history(config, root)))
+        return files_at(history_address(given, config, root))
     except UsageError:
         return ()
 
@@ -82,22 +84,6 @@ def require_own(history: OpenHistory, config: Config, root: Path) -> None:
     project = project_of(config, root)
     if project is not None:
         history.require_project(project)
-
-
-def own_history(config: Config, root: Path) -> Path:
-    """Return the history's file of the project in ``config``, else of the repository's project.
-
-    UsageError if neither is known, outside a repository or in a shallow clone.
-    """
-    project = project_of(config, root)
-    if project is None:
-        raise UsageError(
-            "whose-history",
-            f"{root} belongs to no project that is known: it is not a repository, or has no "
-            "commits, or is a shallow clone, which lacks the first one",
-            "Name the history, --history PLACE, or the project, `project` in [tool.perfci].",
-        )
-    return own_file(project)
 
 
 def require_commit(
@@ -147,8 +133,8 @@ class Recorder:
         If the history can't be written, both go to a file that the error names.
         """
         from perfci.commands.project import cache_folder
-        from perfci.history.conversion import outcome_of
         from perfci.history.interchange import keeping
+        from perfci.history.runs import outcome_of
         from perfci.history.store import open_history
 
         if report.interrupted:
@@ -168,7 +154,7 @@ class Recorder:
         self.say(f"perfci: recorded {counted(new, 'run')} in {shown}", err=True)
 
     def _recorded(self, run: Run, side: ResolvedRev, command: str) -> RecordedRun:
-        from perfci.history.conversion import recorded_run
+        from perfci.history.runs import recorded_run
 
         commit = commit_of(self.repository, side.commit)
         return recorded_run(

@@ -22,8 +22,8 @@ from perfci.errors import (
     UnbuiltCommit,
     UnmeasurableCommit,
 )
-from perfci.history.conversion import outcome_of, recorded_run
 from perfci.history.interchange import keeping
+from perfci.history.runs import outcome_of, recorded_run
 from perfci.history.store import OpenHistory, open_history
 from perfci.measure.checkout.commits import Commit, branch_of, commits
 from perfci.measure.checkout.git import ResolvedRev

@@ -76,12 +76,11 @@ def report_trend(
         )
         _write(trend, request)
         written(trend)
-        changes = known_changes(trend, request.now)
         if request.remember:  # fail before sending: forgotten news would be sent again
-            history.try_remember(changes)
+            history.require_writable()
         request.notifications.send(trend, say)
         if request.remember:  # last: unsent news stay new
-            history.remember(changes)
+            history.remember(known_changes(trend, request.now))
     return trend
 
 

@@ -5,7 +5,6 @@ Millions of points take seconds. This needs numpy, which recording a run doesn't
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,7 @@ from sqlalchemy import Connection, select
 
 from perfci.history import schema
 from perfci.history.runs import header_of, runs_query
-from perfci.history.schema import NotPacked, count_points
+from perfci.history.schema import NotPacked, count_points, document
 from perfci.trend import LoadedHistory, LoadedRun, LoadedSeries, SeriesKey
 
 if TYPE_CHECKING:
@@ -108,7 +107,7 @@ def load_history(connection: Connection) -> LoadedHistory:
         runs_query().add_columns(schema.runs.c.facts, schema.runs.c.source_hashes)
     ).all()
     documents = {
-        number: json.loads(content)
+        number: document(content)
         for number, content in connection.execute(
             select(schema.documents.c.number, schema.documents.c.content).where(
                 schema.documents.c.number.in_(
@@ -117,6 +116,9 @@ def load_history(connection: Connection) -> LoadedHistory:
             )
         )
     }
+    used = sorted({row.source_hashes for row in rows})
+    if not documents.keys() >= {*used, *(row.facts for row in rows)}:
+        raise NotPacked("a run's document is missing")
     facts = {row.environment: documents[row.facts] for row in rows}  # the newest run's facts win
     highest = max((row.number for row in rows), default=0)
     index_of_run_number = np.full(highest + 1, -1, dtype=np.int32)
@@ -126,7 +128,8 @@ def load_history(connection: Connection) -> LoadedHistory:
         environments=facts,
         runs=tuple(LoadedRun(row.environment, header_of(row)) for row in rows),
         series=tuple(_series(connection, index_of_run_number)),
-        sources=_Sources([row.source_hashes for row in rows], documents, set(facts)),
+        sources=tuple(documents[number] for number in used),
+        source_of_run=np.searchsorted(used, [row.source_hashes for row in rows]),
     )
 
 
@@ -181,45 +184,3 @@ def _points_by_run(
         values = np.frombuffer(content, "<f8", count, offset=4 * count)
         if run < len(index_of_run_number) and index_of_run_number[run] >= 0:
             yield series, values, int(index_of_run_number[run])
-
-
-class _Sources(Mapping[tuple[str, str], Any]):
-    """Versions of a benchmark's source, one per run, by (environment, case).
-
-    Versions are numbered in the order of their hashes' first use. Each array is made on access,
-    because the arrays of all cases would need more memory than the points.
-    """
-
-    def __init__(
-        self,
-        document_by_run: list[int],
-        documents: Mapping[int, Mapping[str, str]],
-        environments: set[str],
-    ) -> None:
-        used = sorted(set(document_by_run))
-        map_index = {number: index for index, number in enumerate(used)}
-        self._map_of_run = np.array(
-            [map_index[number] for number in document_by_run], dtype=np.int32
-        )
-        self._maps = [documents[number] for number in used]
-        versions: dict[str, int] = {}
-        for hashes in self._maps:
-            for value in hashes.values():
-                versions.setdefault(value, len(versions))
-        self._versions = versions
-        self._cases = set().union(*self._maps)
-        self._environments = environments
-
-    def __getitem__(self, key: tuple[str, str]) -> NDArray[Any]:
-        environment, case = key
-        if environment not in self._environments or case not in self._cases:
-            raise KeyError(key)
-        hashes = (by_case.get(case) for by_case in self._maps)
-        known = [-1 if value is None else self._versions[value] for value in hashes]
-        return np.array(known, dtype=np.int32)[self._map_of_run]
-
-    def __iter__(self) -> Iterator[tuple[str, str]]:
-        return ((key, case) for key in sorted(self._environments) for case in sorted(self._cases))
-
-    def __len__(self) -> int:
-        return len(self._environments) * len(self._cases)

@@ -9,7 +9,7 @@ import re
 import secrets
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,7 +20,6 @@ from sqlalchemy import (
     Table,
     create_engine,
     event,
-    insert,
     inspect,
     select,
     text,
@@ -152,22 +151,6 @@ def insert_into(connection: Connection, table: Table) -> sqlite.Insert | postgre
     return sqlite.insert(table)
 
 
-def insert_rows(connection: Connection, table: Table, rows: Sequence[tuple[Any, ...]]) -> None:
-    """Insert whole ``rows``, each in the order of the table's columns.
-
-    SQLite's driver takes them as they are. SQLAlchemy would inspect every value, which takes longer
-    than writing it.
-    """
-    if not rows:
-        return
-    if connection.dialect.name == "sqlite":
-        statement = str(insert(table).compile(dialect=connection.dialect))
-        connection.exec_driver_sql(statement, list(rows))
-    else:
-        names = table.columns.keys()
-        connection.execute(insert(table), [dict(zip(names, row, strict=True)) for row in rows])
-
-
 def require_current(database: Database, *, create: bool) -> None:
     """Create a missing history if ``create`` is set.
 
@@ -245,21 +228,15 @@ def _make(path: Path) -> None:
     made = path.with_name(f".{path.name}-{secrets.token_hex(6)}.making")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        made.touch(exist_ok=False)
-    except OSError as error:
-        raise _unopened(path, error) from error
-    database = Database(file_address(made))
-    try:
+        database = Database(file_address(made))
         database.writing(create_tables)
         database.close()
         os.link(made, path)
-    except FileExistsError:
-        pass  # another process was quicker
-    except OSError:
-        made.replace(path)  # a file system without hard links
-        return
+    except FileExistsError:  # another process was quicker
+        pass
+    except OSError as error:
+        raise _unopened(path, error) from error
     finally:
-        database.close()
         made.unlink(missing_ok=True)
 
 

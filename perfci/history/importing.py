@@ -2,38 +2,28 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from perfci.errors import OutsideError, PerfciError, UsageError
+from perfci.errors import OutsideError, UsageError
 from perfci.files import read_regular
-from perfci.history.importers import foreign_parts, read_foreign
-from perfci.history.interchange import BEGINNING, from_lines
+from perfci.history.importers import ForeignResults, SkippedResult, foreign_parts, read_foreign
+from perfci.history.interchange import BEGINNING, Record, from_lines
 from perfci.history.runs import require_recordable
 from perfci.history.store import OpenHistory, open_history
 from perfci.model.run import GateOutcome, RecordedRun
 from perfci.trend import KnownChange, benchmark_of
 from perfci.units import counted
 
-if TYPE_CHECKING:
-    from perfci.history.foreign import ForeignResults, SkippedResult
-    from perfci.history.interchange import Record
-
 _SQLITE = b"SQLite format 3\0"
 _REASONS_SHOWN = 20
 """Lines on what was left out. The others are counted."""
 _RECORDS_AT_ONCE = 20
 """Records that are read, then written, at a time."""
-_DEEPEST = 3
-"""Levels of folders that are searched. asv's results lie one level down, .benchmarks' two."""
-_HIDDEN_RESULTS = {".asv", ".benchmarks"}
-"""Folders that are searched although their names begin with a dot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,27 +86,24 @@ def _import_foreign(history: OpenHistory, parts: Iterator[ForeignResults]) -> Im
             tools.update(filter(None, (part.tool,)))
             notes.update(dict.fromkeys(part.notes))
             left_out.extend(part.skipped)
-            yield from part.runs
+            for run in part.runs:
+                if run.measured_at:
+                    yield run
+                else:
+                    left_out.append(SkippedResult("a run", "it doesn't say when it was measured"))
 
     added = add_records(history, runs())
     what = f"{tools.pop()}, " if len(tools) == 1 else ""
     return ImportSummary(what + added.summary, (*notes, *_lines(left_out)))
 
 
-def _lines(left_out: Iterable[SkippedResult]) -> tuple[str, ...]:
-    """Return lines on what was left out, by benchmark and reason, over all of its cases."""
-    counts: Counter[tuple[str, str]] = Counter()
-    first: dict[tuple[str, str], str] = {}
-    for each in left_out:
-        key = benchmark_of(each.what), each.why
-        counts[key] += 1
-        first.setdefault(key, each.what)
-    shown = [
-        f"left out {first[key] if count == 1 else f'{key[0]}, {count:,} times'}: {key[1]}"
-        for key, count in islice(counts.items(), _REASONS_SHOWN)
-    ]
-    rest = sum(islice(counts.values(), _REASONS_SHOWN, None))
-    return (*shown, *([f"… and {rest:,} more left out"] if rest else ()))
+def _lines(left_out: Iterable[SkippedResult]) -> Iterator[str]:
+    """Yield lines on what was left out, by benchmark and reason, over all of its cases."""
+    counts = Counter((benchmark_of(each.what), each.why) for each in left_out)
+    for (what, why), count in islice(counts.items(), _REASONS_SHOWN):
+        yield f"left out {what}{f', {count:,} times' if count > 1 else ''}: {why}"
+    if rest := sum(islice(counts.values(), _REASONS_SHOWN, None)):
+        yield f"… and {rest:,} more left out"
 
 
 def add_records(history: OpenHistory, records: Iterable[Record]) -> ImportSummary:
@@ -125,39 +112,31 @@ def add_records(history: OpenHistory, records: Iterable[Record]) -> ImportSummar
     If reading a record fails, the records before it are added first, and then the error is raised.
     """
     runs = new = 0
-    source = _recordable(records)
-    trouble: PerfciError | None = None
-    batch: list[Record] | None = None
-    while batch != [] and trouble is None:
-        batch = []
-        try:
-            batch.extend(islice(source, _RECORDS_AT_ONCE))  # keeps what came before an error
-        except PerfciError as error:
-            trouble = error
-        batch_runs = [record for record in batch if isinstance(record, RecordedRun)]
-        runs += len(batch_runs)
-        new += history.record(batch_runs)
+    batch: list[Record] = []
+
+    def write() -> None:
+        nonlocal runs, new
+        of_batch = [record for record in batch if isinstance(record, RecordedRun)]
+        runs += len(of_batch)
+        new += history.record(of_batch)
         for record in batch:
             if isinstance(record, GateOutcome):
                 history.record_outcome(record)
         history.remember([record for record in batch if isinstance(record, KnownChange)])
-    if trouble is not None:
-        raise trouble
+        batch.clear()
+
+    try:
+        for record in records:
+            if isinstance(record, RecordedRun):
+                require_recordable(record)
+            batch.append(record)
+            if len(batch) == _RECORDS_AT_ONCE:
+                write()
+    finally:
+        write()
     old = runs - new
     known = f", {old} {'was' if old == 1 else 'were'} there already" if old else ""
     return ImportSummary(f"{counted(new, 'new run')}{known}")
-
-
-def _recordable(records: Iterable[Record]) -> Iterator[Record]:
-    """Yield the records. Raise at a run that no history takes: those before it are then added."""
-    for record in records:
-        if isinstance(record, RecordedRun):
-            try:
-                require_recordable(record)
-            except UsageError as error:
-                advice = "The runs before it were imported, and importing them again adds nothing."
-                raise error.reworded(error.message, advice) from error
-        yield record
 
 
 def _folder_parts(path: Path) -> Iterator[ForeignResults]:
@@ -169,34 +148,14 @@ def _folder_parts(path: Path) -> Iterator[ForeignResults]:
         except OSError as error:
             raise _unreadable(path / name, error) from error
 
-    names = [file.relative_to(path).as_posix() for file in _result_files(path)]
+    names = [file.relative_to(path).as_posix() for file in path.rglob("*.json")]
     if not names:
         raise UsageError(
             "nothing-to-import",
-            f"{path} holds no .json file within {_DEEPEST} folders",
+            f"{path} holds no .json file",
             "Name the folder of results, such as asv's .asv/results.",
         )
     yield from foreign_parts(names, content_of, path.name)
-
-
-def _result_files(path: Path) -> Iterator[Path]:
-    """Yield the JSON files a few levels below ``path``, without hidden folders and node_modules.
-
-    So a home or a checkout isn't searched as a whole. OutsideError for an unreadable folder.
-    """
-
-    def unreadable(error: OSError) -> None:
-        raise _unreadable(Path(error.filename or path), error)
-
-    for folder, below, files in os.walk(path, onerror=unreadable):
-        here = Path(folder)
-        deep = len(here.relative_to(path).parts) >= _DEEPEST
-        below[:] = () if deep else sorted(name for name in below if _may_hold_results(name))
-        yield from (here / name for name in files if name.endswith(".json"))
-
-
-def _may_hold_results(folder: str) -> bool:
-    return folder in _HIDDEN_RESULTS or not (folder.startswith(".") or folder == "node_modules")
 
 
 def _unreadable(path: Path, error: OSError) -> OutsideError:

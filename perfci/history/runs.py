@@ -1,4 +1,4 @@
-"""Write whole runs in one transaction, read them back."""
+"""Runs as the history's records: made from what was measured, written whole, and read back."""
 
 from __future__ import annotations
 
@@ -8,14 +8,28 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
-from sqlalchemy import Connection, Row, Select, select
+from sqlalchemy import Connection, Row, Select, insert, select
 
 from perfci.errors import UnrecordableRun
 from perfci.history import schema
-from perfci.history.database import insert_into, insert_rows
-from perfci.history.schema import NotPacked, pack_points, unpacked_points
-from perfci.model.case import Direction
-from perfci.model.run import HEADER, Environment, Point, RecordedRun, RunHeader, header_fields
+from perfci.history.database import insert_into
+from perfci.history.schema import NotPacked, document, pack_points, unpacked_points
+from perfci.metrics import METRICS
+from perfci.model.case import Direction, Failure, Metric
+from perfci.model.report import Report
+from perfci.model.run import (
+    HEADER,
+    CaseRun,
+    Environment,
+    GateOutcome,
+    Point,
+    RecordedRun,
+    Run,
+    RunHeader,
+    header_fields,
+)
+from perfci.stats.evidence import summarise
+from perfci.stats.quantile import upper_median
 from perfci.units import NoTime, from_text
 
 _SERIES_FIELDS = ("case", "metric", "unit", "direction")
@@ -34,10 +48,144 @@ class _SeriesName(NamedTuple):
     direction: str
 
 
+_ID_DIGITS = 32
+_END_OF_KIND = ": "
+"""Separates kind and message in the field that stores why a case has no points."""
+
+
+def recorded_run(
+    run: Run,
+    *,
+    source: str,
+    runner: str,
+    subject: str = "",
+    branch: str = "",
+    committed_at: str = "",
+    position: int | None = None,
+) -> RecordedRun:
+    """Return ``run`` for the history: each case's metrics, and why a failed case has no metrics.
+
+    The id is a hash of the commit, the machine, the moment and every value. So the same run gets
+    the same id wherever it is recorded, and each shard of a session gets its own.
+    """
+    # the side is hashed, too: a commit measured against itself is two runs at one moment
+    sided = [(case, point) for case in run.cases for point in _points(case)]
+    failed = {failure.case: failed_field([failure]) for failure in run.failures} | {
+        case.case.id: failed_field(case.failures) for case in run.cases if case.failures
+    }
+    return RecordedRun(
+        id=_digest(
+            "run",
+            run.side.sha,
+            run.environment.key,
+            run.created_at,
+            runner,
+            [
+                [case.workers[0].side, point.case, point.metric, point.value]
+                for case, point in sided
+            ],
+            sorted(failed.items()),
+        ),
+        source=source,
+        sha=run.side.sha,
+        subject=subject,
+        branch=branch,
+        committed_at=committed_at,
+        measured_at=run.created_at,
+        position=position,
+        environment=run.environment,
+        runner=runner,
+        points=tuple(point for _, point in sided),
+        source_hashes={
+            case.case.id: case.case.source_hash
+            for case in run.cases
+            if case.workers and not case.failures
+        },
+        failed=failed,
+    )
+
+
+def failed_field(failures: Iterable[Failure]) -> str:
+    """Return the text that the history stores for a case's failures."""
+    return "; ".join(f"{failure.kind}{_END_OF_KIND}{failure.message}" for failure in failures)
+
+
+def kind_of_field(stored: str) -> str:
+    """Return the kind of the first failure that ``failed_field`` stored."""
+    return stored.partition(_END_OF_KIND)[0]
+
+
+def outcome_of(report: Report, *, runner: str) -> GateOutcome | None:
+    """Return how ``report`` ended. None if it compared nothing, was cut short or tests the gate."""
+    if report.base is None or report.injected or report.interrupted:
+        return None
+    gating = [row for row in report.results if row.gate == "fail" and row.method != "none"]
+    return GateOutcome(
+        id=_digest(
+            "outcome",
+            report.command,
+            report.created_at,
+            report.environment.key,
+            runner,
+            report.base.sha,
+            report.head.sha,
+            report.shard,
+            [[row.case, row.metric, row.status, row.ratio, row.difference] for row in gating],
+        ),
+        command=report.command,
+        created_at=report.created_at,
+        environment=report.environment.key,
+        runner=runner,
+        base_sha=report.base.sha,
+        head_sha=report.head.sha,
+        same=report.base.sha == report.head.sha and report.base.python == report.head.python,
+        verdict=report.verdict.status,
+        comparisons=len(gating),
+        regressed=sum(row.status == "regressed" for row in gating),
+        inconclusive=sum(row.status == "inconclusive" for row in gating),
+    )
+
+
+def _points(case: CaseRun) -> Iterable[Point]:
+    """Yield a case's points. A failed case has no points: some workers aren't a measurement."""
+    if case.failures:
+        return
+    for metric in _metrics(case):
+        values = tuple(
+            float(worker.values[metric.name])
+            for worker in case.workers
+            if math.isfinite(worker.values.get(metric.name, math.nan))
+        )
+        if values:
+            center = _center(metric, values)
+            yield Point(case.case.id, metric.name, metric.unit, center, metric.direction)
+
+
+def _center(metric: Metric, values: Sequence[float]) -> float:
+    """Return the centre that a report shows of the same values. For counts it is a seen value."""
+    if metric.kind == "exact":
+        return upper_median(values)
+    center = summarise(values, logarithmic=not metric.absolute).center
+    assert center is not None  # noqa: S101 (there are values, and all are finite)
+    return center
+
+
+def _metrics(case: CaseRun) -> Iterable[Metric]:
+    known = dict(METRICS)
+    for worker in case.workers:
+        known |= {own.name: own for own in worker.extra_metrics if own.name not in METRICS}
+    present = {name for worker in case.workers for name in worker.values}
+    return (metric for name, metric in known.items() if name in present)
+
+
+def _digest(*parts: Any) -> str:
+    text = json.dumps(parts, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:_ID_DIGITS]
+
+
 def record_runs(connection: Connection, runs: Iterable[RecordedRun]) -> int:
     """Write the runs whose ids aren't there yet. Return their number."""
-    known: _Known = {}
-    return sum(_record(connection, run, known) for run in runs)
+    return sum(_record(connection, run) for run in runs)
 
 
 def require_recordable(run: RecordedRun) -> None:
@@ -57,16 +205,13 @@ def require_recordable(run: RecordedRun) -> None:
     for point in run.points:
         if not math.isfinite(point.value):
             raise _unrecordable(run, f"{point.case} {point.metric} is not a finite number")
-    for text in {*_texts(run), *(text for name in set(names) for text in name)}:
-        if "\0" in text or (not text.isascii() and _is_broken(text)):
+    header = (value for value in header_fields(run).values() if isinstance(value, str))
+    for text in {*header, run.environment.key, *(text for name in names for text in name)}:
+        if "\0" in text or text.encode("utf-8", "ignore").decode() != text:
             raise _unrecordable(run, f"{text[:80]!r} is not text that a database takes")
 
 
-_Known = dict[str, dict[_SeriesName, int]]
-"""Numbers of series by name, for each environment that was looked up."""
-
-
-def _record(connection: Connection, run: RecordedRun, known: _Known) -> bool:
+def _record(connection: Connection, run: RecordedRun) -> bool:
     if connection.execute(select(schema.runs.c.number).filter_by(id=run.id)).first():
         return False
     facts, source_hashes, failed = _document_numbers(
@@ -86,13 +231,11 @@ def _record(connection: Connection, run: RecordedRun, known: _Known) -> bool:
     ).scalar()
     if number is None:  # another writer committed it meanwhile
         return False
-    names = [_name(point) for point in run.points]
-    numbers = _series_numbers(connection, run.environment.key, set(names), known)
-    places = [numbers[name] for name in names]
-    placed = sorted(zip(places, run.points, strict=True), key=lambda pair: pair[0])
+    numbers = _series_numbers(connection, run.environment.key, set(map(_name, run.points)))
+    placed = sorted((numbers[_name(point)], point.value) for point in run.points)
     if placed:
-        content = pack_points([at for at, _ in placed], [point.value for _, point in placed])
-        insert_rows(connection, schema.run_points, [(number, content)])
+        packed = pack_points([at for at, _ in placed], [value for _, value in placed])
+        connection.execute(insert(schema.run_points).values(run=number, packed=packed))
     return True
 
 
@@ -121,34 +264,20 @@ def _document_numbers(
 
 
 def _series_numbers(
-    connection: Connection, environment: str, names: set[_SeriesName], known: _Known
+    connection: Connection, environment: str, names: set[_SeriesName]
 ) -> dict[_SeriesName, int]:
-    if environment not in known or names - known[environment].keys():
-        known[environment] = _known_series(connection, environment)
+    known = _known_series(connection, environment)
     # sorted: two writers that add the same series in two orders would wait for each other
-    if missing := sorted(names - known[environment].keys()):
+    if missing := sorted(names - known.keys()):
         rows = [{"environment": environment, **name._asdict()} for name in missing]
         connection.execute(insert_into(connection, schema.series).on_conflict_do_nothing(), rows)
-        known[environment] = _known_series(connection, environment)
-    return known[environment]
+        known = _known_series(connection, environment)
+    return known
 
 
 def _known_series(connection: Connection, environment: str) -> dict[_SeriesName, int]:
     rows = connection.execute(_SERIES.filter_by(environment=environment))
     return {_SeriesName(*name): number for number, *name in rows}
-
-
-def _texts(run: RecordedRun) -> Iterable[str]:
-    yield from (run.id, run.source, run.sha, run.subject, run.branch, run.committed_at)
-    yield from (run.measured_at, run.environment.key, run.runner)
-
-
-def _is_broken(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return True
-    return False
 
 
 def _unrecordable(run: RecordedRun, why: str) -> UnrecordableRun:
@@ -187,16 +316,14 @@ def _whole(connection: Connection, row: Row[Any], known: dict[int, _SeriesName])
         known.update((number, _SeriesName(*name)) for number, *name in connection.execute(_SERIES))
         if not known.keys() >= set(series):
             raise NotPacked("a run has points of a series that is not there")
+    points = []
+    for number, value in zip(series, values, strict=True):
+        case, metric, unit, direction = known[number]
+        points.append(Point(case, metric, unit, value, cast("Direction", direction)))
     return RecordedRun(
         **header_fields(row),
         environment=Environment(row.environment, _document(connection, row.facts)),
-        points=tuple(
-            Point(
-                *(known[at].case, known[at].metric, known[at].unit, value),
-                cast("Direction", known[at].direction),
-            )
-            for at, value in zip(series, values, strict=True)
-        ),
+        points=tuple(points),
         source_hashes=_document(connection, row.source_hashes),
         failed=_document(connection, row.failed),
     )
@@ -209,7 +336,5 @@ def points_of(connection: Connection, run: int) -> tuple[tuple[int, ...], tuple[
 
 
 def _document(connection: Connection, number: int) -> dict[str, str]:
-    content = connection.execute(
-        select(schema.documents.c.content).filter_by(number=number)
-    ).scalar_one()
-    return dict(json.loads(content))
+    query = select(schema.documents.c.content).filter_by(number=number)
+    return document(connection.execute(query).scalar())

@@ -7,6 +7,7 @@ exported.
 
 from __future__ import annotations
 
+import json
 import sys
 from array import array
 from collections.abc import Sequence
@@ -130,7 +131,15 @@ known_changes = Table(
 
 
 class NotPacked(ValueError):
-    """Packed bytes in the database that perfci can't have written."""
+    """Content of the database that perfci can't have written."""
+
+
+def document(content: str | None) -> dict[str, str]:
+    """Return the content of a row of ``documents``. NotPacked if the row is missing or damaged."""
+    try:
+        return dict(json.loads(content or ""))
+    except (TypeError, ValueError) as error:
+        raise NotPacked("a run's document is missing or damaged") from error
 
 
 def pack_points(series: Sequence[int], values: Sequence[float]) -> bytes:

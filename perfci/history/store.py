@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -14,17 +13,17 @@ from sqlalchemy import Connection, case, exists, false, insert, or_, select, upd
 from perfci.errors import UsageError, extra_advice
 from perfci.history import schema
 from perfci.history.address import parse_address
-from perfci.history.conversion import kind_of_field
 from perfci.history.database import WAIT_S, Database, insert_into, require_current
 from perfci.history.runs import (
     header_of,
+    kind_of_field,
     points_of,
     read_runs,
     record_runs,
     require_recordable,
     runs_query,
 )
-from perfci.history.schema import unpacked_points
+from perfci.history.schema import document, unpacked_points
 from perfci.model.run import GateOutcome, RecordedRun, RunHeader
 from perfci.trend import KnownChange, LoadedHistory, SeriesKey
 
@@ -171,7 +170,7 @@ class OpenHistory:
             return measured | {
                 (sha, name)
                 for sha, content in connection.execute(with_failures)
-                for name in json.loads(content)
+                for name in document(content)
             }
 
     def runs_without_points(self, runner: str) -> tuple[tuple[str, Mapping[str, str]], ...]:
@@ -185,7 +184,7 @@ class OpenHistory:
         )
         with self._database.reading() as connection:
             return tuple(
-                (sha, {name: kind_of_field(stored) for name, stored in json.loads(content).items()})
+                (sha, {name: kind_of_field(stored) for name, stored in document(content).items()})
                 for sha, content in connection.execute(query)
             )
 
@@ -232,16 +231,6 @@ class OpenHistory:
         an imported change may be older.
         """
         self._database.writing(partial(_write_changes, changes=changes))
-
-    def try_remember(self, changes: Sequence[KnownChange]) -> None:
-        """Raise what ``remember`` would raise now. Everything is written, then rolled back."""
-
-        def write_and_undo(connection: Connection) -> None:
-            with connection.begin_nested() as attempt:
-                _write_changes(connection, changes)
-                attempt.rollback()
-
-        self._database.writing(write_and_undo)
 
     def acknowledge(self, change: str, note: str = "", *, undo: bool = False) -> str:
         """Acknowledge a change, or open it again (``undo``), and return its id.

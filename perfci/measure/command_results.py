@@ -11,8 +11,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from perfci.errors import UsageError
-from perfci.history.foreign import visible
-from perfci.history.importers import read_foreign
+from perfci.history.importers import read_foreign, visible
 from perfci.model.case import Gate, Metric
 from perfci.model.run import Point, RecordedRun
 from perfci.model.worker import Measurement, ResultsFile
@@ -20,8 +19,6 @@ from perfci.stats.quantile import median
 
 _MAIN = ("device_time_p50", "device_time_mean", "latency_p50", "latency_mean", "throughput")
 """Metrics that can stand for a result, the best first. Only the one that stands for it may gate."""
-_TIMELESS = "2000-01-01T00:00:00+00:00"
-"""Time of a file that doesn't have one. Nothing reads it here."""
 _UNFIT = re.compile(r"[^A-Za-z0-9_.\-]+")
 """Matches what the name of a metric can't have."""
 _LONGEST = 100
@@ -58,7 +55,7 @@ def with_results(raw: Measurement) -> Measurement:
 
 def _run(file: ResultsFile) -> RecordedRun:
     content = file.content.encode("latin-1")
-    foreign = read_foreign(content, file.name, _TIMELESS, file.format)
+    foreign = read_foreign(content, file.name, file.format)
     run = next(iter(foreign.runs), None)
     if run is None or not (run.points or run.failed):
         skipped = "".join(f"; {left_out.what}: {left_out.why}" for left_out in foreign.skipped[:3])

@@ -7,7 +7,7 @@ This module has the records: a history's series on their timelines, and the anal
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -108,14 +108,15 @@ class LoadedSeries:
 class LoadedHistory:
     """A whole history. ``environments`` maps a key to its facts.
 
-    ``sources`` maps (environment, case) to integers (n,), one for each of ``runs``. Equal integers
-    mean equal hashes of the benchmark's source, and -1 an unknown hash. A case may be absent.
+    ``sources`` map cases to the hashes of their benchmarks' sources. ``source_of_run`` (n,) has for
+    each of ``runs`` its index in ``sources``, because most runs share one.
     """
 
     environments: Mapping[str, Mapping[str, str]]
     runs: tuple[LoadedRun, ...]
     series: tuple[LoadedSeries, ...]
-    sources: Mapping[tuple[str, str], NDArray[Any]] = field(default_factory=dict)
+    sources: Sequence[Mapping[str, str]]
+    source_of_run: NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -179,7 +179,8 @@ def _series(
     parts = sorted(parts, key=lambda part: part.key.case == key.case)
     at = np.concatenate([rows[part.runs] for part in parts])
     values = np.concatenate([np.asarray(part.values, dtype=np.float64) for part in parts])
-    source_ids = np.concatenate([_source_ids(part, loaded) for part in parts])
+    versions: dict[str | None, int] = {None: -1}
+    source_ids = np.concatenate([_source_ids(part, loaded, versions) for part in parts])
     good = (at >= 0) & np.isfinite(values)
     sizes = np.abs(values)
     extreme = good & ((sizes > LARGEST) | ((sizes > 0.0) & (sizes < 1.0 / LARGEST)))
@@ -228,11 +229,16 @@ def _in_one_unit(
     return kept
 
 
-def _source_ids(part: LoadedSeries, loaded: LoadedHistory) -> NDArray[Any]:
+def _source_ids(
+    part: LoadedSeries, loaded: LoadedHistory, versions: dict[str | None, int]
+) -> NDArray[Any]:
+    """Return the version of the benchmark's source in each run. ``versions`` numbers the hashes."""
     import numpy as np
 
-    known = loaded.sources.get((part.key.environment, part.key.case))
-    return np.full(len(part.runs), -1) if known is None else np.asarray(known)[part.runs]
+    hashes = (by_case.get(part.key.case) for by_case in loaded.sources)
+    numbers = np.array([versions.setdefault(each, len(versions) - 1) for each in hashes])
+    of_runs: NDArray[Any] = numbers[loaded.source_of_run[part.runs]]
+    return of_runs
 
 
 def _source_changes(source_ids: NDArray[Any]) -> tuple[int, ...]:

@@ -136,9 +136,8 @@ def test_what_stands_before_the_damage_is_imported_and_not_twice(tmp_path: Path,
     assert odd != whole[45]
     file.write_bytes(b"".join([*whole[:45], odd, *(whole[46:] if odd else ())]))
     with open_history(str(tmp_path / "h.sqlite")) as history:
-        with pytest.raises(PerfciError, match=what) as caught:
+        with pytest.raises(PerfciError, match=what):
             importer(file)(history)
-        assert "were imported, and importing them again adds nothing" in caught.value.advice
         assert len(history.runs()) == 44
         file.write_bytes(b"".join(whole))
         assert importer(file)(history).summary == "6 new runs, 44 were there already"

@@ -111,6 +111,25 @@ def test_points_that_no_perfci_wrote_are_damage(tmp_path: Path, packed: str, sai
             list(history.recorded_runs())
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "DELETE FROM perfci_documents",
+        "UPDATE perfci_documents SET content = '{'",
+        "UPDATE perfci_documents SET content = '[1]'",
+    ],
+)
+def test_missing_and_damaged_documents_are_damage(tmp_path: Path, damage: str) -> None:
+    place = str(tmp_path / "history.sqlite")
+    make(place)
+    _run(place, damage)
+    with open_history(place) as history:
+        with pytest.raises(DamagedFile, match="document"):
+            history.load_arrays()
+        with pytest.raises(DamagedFile, match="document"):
+            list(history.recorded_runs())
+
+
 def test_another_programs_database_is_refused(tmp_path: Path) -> None:
     place = tmp_path / "other.sqlite"
     with sqlite3.connect(place) as connection:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from perfci.commands.history import history_address, own_history, recorder
+from perfci.commands.history import history_address, recorder
 from perfci.commands.project import Caller
 from perfci.commands.project import Project as Opened
 from perfci.config.loading import Config
@@ -40,10 +40,11 @@ def test_a_repositorys_history_is_named_by_its_first_commit(project: Project, da
     first = project.commit("first")
     project.commit("second")
     own = data / "perfci" / "history" / f"{first}.sqlite"
-    assert own_history(Config(), project.folder) == own
+    assert history_address(None, Config(), project.folder) == str(own)
     project.git("clone", "--quiet", ".", "../clone")
-    assert own_history(Config(), project.folder.parent / "clone") == own
-    assert own_history(Config(project="mine"), project.folder) == own.with_name("mine.sqlite")
+    assert history_address(None, Config(), project.folder.parent / "clone") == str(own)
+    mine = history_address(None, Config(project="mine"), project.folder)
+    assert mine == str(own.with_name("mine.sqlite"))
 
 
 def test_what_is_merged_into_a_repository_does_not_change_its_first_commit(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from perfci.history.conversion import kind_of_field, outcome_of, recorded_run
+from perfci.history.runs import kind_of_field, outcome_of, recorded_run
 from perfci.model.case import Failure
 from perfci.model.run import Run
 from tests.baselines.runs import run, worker

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from perfci.history.foreign import ForeignResults
-from perfci.history.importers import foreign_parts, read_foreign
+from perfci.history.importers import ForeignResults, foreign_parts, read_foreign
 from perfci.model.run import Point, RecordedRun
 
 FOLDER = Path(__file__).parent.parent / "data" / "foreign"

@@ -50,16 +50,6 @@ def test_an_error_is_a_failure_with_its_message() -> None:
     assert why(foreign, "sorting::failing") == "no such device"
 
 
-def test_one_failed_repetition_is_said_and_the_others_count() -> None:
-    file = plain(REPETITIONS)
-    first = file["benchmarks"][0]
-    first |= {"error_occurred": True, "error_message": "lost"}
-    foreign = read(file)
-    assert why(foreign, SIZE_8) == "1 of its repetitions failed: lost"
-    assert (SIZE_8, "latency_mean") in points(foreign)
-    assert SIZE_8 not in only_run(foreign).failed
-
-
 def test_a_commit_in_the_context_is_taken() -> None:
     assert only_run(read(AGGREGATES)).sha == "0123456789abcdef0123456789abcdef01234567"
 
@@ -69,6 +59,4 @@ def test_an_unknown_unit_and_a_strange_entry_are_skipped() -> None:
     file["benchmarks"] = [{"name": "a", "real_time": 1, "time_unit": "fortnight"}, [], {"name": 3}]
     foreign = read(file)
     assert foreign.runs[0].points == ()
-    assert why(foreign, "a") == "its time unit is not known: fortnight"
-    assert why(foreign, "entry 2")
-    assert why(foreign, "entry 3")
+    assert [one.what for one in foreign.skipped] == ["benchmark 1", "benchmark 2", "benchmark 3"]

@@ -8,7 +8,7 @@ from tests.builders.project import Project
 from tests.plugins import install
 
 STOPWATCH = """
-from perfci.history.foreign import RunBuilder, ForeignResults, environment_of
+from perfci.history.importers import RunBuilder, environment_of
 
 TOOL = "stopwatch"
 COMPANIONS = ()
@@ -20,11 +20,9 @@ def read(plain, name, beside):
     builder = RunBuilder(TOOL)
     for case, seconds in plain["stopwatch"].items():
         builder.add_point(case, "latency_p50", "s", seconds)
-    run = builder.run(
-        environment_of(TOOL, ("bench",), {}, {}),
-        measured_at="2026-01-02T03:04:05+00:00", sha="", committed_at="", runner="",
+    return builder.results(
+        environment_of(TOOL, ("bench",), {}, {}), measured_at="2026-01-02T03:04:05+00:00"
     )
-    return ForeignResults(TOOL, (run,) if run else (), tuple(builder.skipped), tuple(builder.notes))
 """
 
 

@@ -9,12 +9,10 @@ from typing import Any
 import pytest
 
 from perfci.errors import UsageError
-from perfci.history.foreign import ForeignResults
-from perfci.history.importers import read_foreign
+from perfci.history.importers import ForeignResults, read_foreign
 from tests.importers.samples import only_run, points
 
 FOLDER = Path(__file__).parent.parent / "data" / "results"
-EARLIER = "2025-01-02T03:04:05+00:00"
 
 
 def plain(name: str) -> Any:
@@ -22,7 +20,7 @@ def plain(name: str) -> Any:
 
 
 def read(what: Any, form: str = "") -> ForeignResults:
-    return read_foreign(json.dumps(what).encode(), "out.json", EARLIER, form)
+    return read_foreign(json.dumps(what).encode(), "out.json", form)
 
 
 def test_nvbench_has_the_devices_time_the_hosts_time_and_its_axes() -> None:

@@ -25,7 +25,10 @@ def part(runs, values, *, case="encoder", unit="s") -> LoadedSeries:
 
 def history(nights, *parts, sources=None) -> LoadedHistory:
     runs = tuple(LoadedRun(ENVIRONMENT, one) for one in nights)
-    return LoadedHistory({ENVIRONMENT: {"cpu": "x"}}, runs, parts, sources or {})
+    maps = [
+        {} if source is None else {"encoder": source} for source in sources or [None] * len(runs)
+    ]
+    return LoadedHistory({ENVIRONMENT: {"cpu": "x"}}, runs, parts, maps, np.arange(len(runs)))
 
 
 def shas(arranged: ArrangedHistory) -> list[int]:
@@ -174,7 +177,7 @@ def test_values_in_a_unit_that_cant_be_converted_are_left_out_and_named():
 
 def test_a_change_of_the_benchmarks_own_source_is_marked_where_it_is():
     nights = [run(i) for i in range(6)]
-    sources = {(ENVIRONMENT, "encoder"): np.array([4, 4, -1, 4, 7, 7])}
+    sources = ["d", "d", None, "d", "g", "g"]
     loaded = history(nights, part(range(6), np.ones(6)), sources=sources)
 
     assert arrange(loaded).series[0].source_changes == (4,)

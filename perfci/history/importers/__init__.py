@@ -2,23 +2,65 @@
 
 Each tool is one module of this package, or what an entry point of the group ``perfci.importers``
 names. It has the attributes of ``Importer``. A file's tool is known by its content, never by its
-name.
+name. The standard library decodes the JSON, not msgspec: asv and pytest-benchmark write ``NaN`` for
+a skipped result, which isn't valid JSON.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
+import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, TypeVar, cast
 
-from perfci.errors import PerfciError, UsageError
-from perfci.history.foreign import ForeignResults, SkippedResult, load, visible
+import msgspec
+
+from perfci.errors import DamagedFile, PerfciError, UsageError
+from perfci.model.case import Direction
+from perfci.model.run import Environment, Point, RecordedRun
 from perfci.plugins import added_plugins, built_in_modules
-from perfci.units import listed
+from perfci.units import NoTime, from_text, listed
 
+T = TypeVar("T")
 GROUP = "perfci.importers"
+_LONGEST_NAME = 200
+_LONGEST_LABEL = 60
+_IN_NAME = str.maketrans("[]", "()")
+"""Replaces the characters of a benchmark's name that delimit axes in a case's id."""
+_IN_LABEL = str.maketrans("[],=", "();:")
+"""Replaces the characters of an axis or its value that delimit axes in a case's id."""
+_QUOTED = re.compile(r"""(?P<quote>['"])(?P<word>[A-Za-z_][\w.+-]*)(?P=quote)""")
+_SHA = re.compile(r"[0-9a-f]{7,64}", re.IGNORECASE)
+_NOT_PLAIN = re.compile(r"[^A-Za-z0-9._]+")
+_NOT_IN_METRIC = re.compile(r"[^A-Za-z0-9_]+")
+_NEVER_BELOW_ZERO = {"s", "bytes"}
+"""Units whose values are skipped if they are negative."""
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedResult:
+    """A benchmark, or a file of a folder, without points (``what``), and the reason (``why``)."""
+
+    what: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignResults:
+    """Content of a file. ``tool`` is empty if the file couldn't be read.
+
+    A run's ``measured_at`` is empty if the file doesn't say it. ``notes`` list what was assumed
+    where the file leaves something open, such as a time's zone.
+    """
+
+    tool: str
+    runs: tuple[RecordedRun, ...]
+    skipped: tuple[SkippedResult, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 class Importer(Protocol):
@@ -53,13 +95,10 @@ def importers() -> Mapping[str, Importer]:
     return {name.replace("_", "-"): cast("Importer", plugin) for name, plugin in plugins}
 
 
-def read_foreign(
-    content: bytes, name: str, measured_at: str = "", form: str = ""
-) -> ForeignResults:
+def read_foreign(content: bytes, name: str, form: str = "") -> ForeignResults:
     """Return the content of the file ``name``. ``form`` names its importer, if given.
 
-    ``measured_at`` (ISO 8601, UTC) is used if the file has no time. Without either, the run is
-    skipped. Raises UsageError for JSON that is no file of results, or for an unknown ``form``, and
+    Raises UsageError for JSON that is no file of results, or for an unknown ``form``, and
     DamagedFile for a damaged file.
     """
     known = importers()
@@ -69,15 +108,12 @@ def read_foreign(
             "foreign-format", f"{visible(form, 40)!r} is no format", f"Formats: {listed([*known])}."
         )
     chosen = (known[wanted],) if wanted else tuple(known.values())
-    plain = load(content, name)
-    importer = next((each for each in chosen if each.recognised(plain)), None)
-    if importer is None:
-        raise _unknown(name, chosen)
-    return _dated(importer.read(plain, name, lambda _: None), name, measured_at)
+    plain = _load(content, name)
+    return _importer_of(plain, name, chosen).read(plain, name, lambda _: None)
 
 
 def foreign_parts(
-    paths: Iterable[str], content_of: Callable[[str], bytes], name: str, measured_at: str = ""
+    paths: Iterable[str], content_of: Callable[[str], bytes], name: str
 ) -> Iterator[ForeignResults]:
     """Yield the content of each file of a folder, one at a time: years of asv's results are large.
 
@@ -92,26 +128,35 @@ def foreign_parts(
     is_read = False
     for path in sorted(paths, key=lambda path: (path.split("/")[-1] not in explaining, path)):
         try:
-            plain = load(content_of(path), path)
-            importer = next((each for each in every if each.recognised(plain)), None)
-            if importer is None and path.split("/")[-1] in explaining:
+            plain = _load(content_of(path), path)
+            if path.split("/")[-1] in explaining and not any(e.recognised(plain) for e in every):
                 companions[path] = plain
                 continue
-            if importer is None:
-                raise _unknown(path, every)
-            results = importer.read(plain, path, partial(_nearest, companions, path))
+            importer = _importer_of(plain, path, every)
+            yield importer.read(plain, path, partial(_nearest, companions, path))
             is_read = True
         except PerfciError as error:
             whys.append(error.message)
-            skipped = SkippedResult(visible(path, 300), visible(error.message, 300))
-            results = ForeignResults("", (), (skipped,))
-        yield _dated(results, name, measured_at)
+            yield ForeignResults(
+                "", (), (SkippedResult(visible(path, 300), visible(error.message, 300)),)
+            )
     if not is_read:
         raise UsageError(
             "foreign-nothing",
             "; ".join([f"{visible(name, 300)} holds no file of results", *whys[:1]]),
             "Give asv's results folder (the one with benchmarks.json), or one with JSON files.",
         )
+
+
+def _importer_of(plain: Any, name: str, chosen: Iterable[Importer]) -> Importer:
+    importer = next((each for each in chosen if each.recognised(plain)), None)
+    if importer is None:
+        raise UsageError(
+            "foreign-unknown",
+            f"{visible(name, 300)} is no file of results of {listed([e.TOOL for e in chosen])}",
+            "Give the JSON that the tool itself writes, or its folder; docs/foreign.md says how.",
+        )
+    return importer
 
 
 def _nearest(companions: Mapping[str, Any], path: str, name: str) -> Any:
@@ -121,19 +166,190 @@ def _nearest(companions: Mapping[str, Any], path: str, name: str) -> Any:
     return next((companions[file] for file in above if file in companions), None)
 
 
-def _dated(foreign: ForeignResults, name: str, measured_at: str) -> ForeignResults:
-    """Return ``foreign`` with ``measured_at`` for runs without a time. Their ids don't change."""
-    dated = tuple(replace(run, measured_at=run.measured_at or measured_at) for run in foreign.runs)
-    runs = tuple(run for run in dated if run.measured_at)
-    timeless = (SkippedResult(visible(name, 300), "it doesn't say when it was measured"),)
-    skipped = (*foreign.skipped, *timeless * (len(dated) - len(runs)))
-    return replace(foreign, runs=runs, skipped=skipped)
+def _load(content: bytes, name: str) -> Any:
+    try:
+        plain = json.loads(content.decode("utf-8-sig"))
+        if b"\\ud" in content.lower():  # half of a surrogate pair can't be encoded: replace it
+            plain = json.loads(json.dumps(plain, ensure_ascii=False).encode("utf-8", "replace"))
+        return plain
+    except (RecursionError, ValueError) as error:
+        raise DamagedFile(
+            "foreign-damaged",
+            f"{visible(name, 300)} can't be read: {visible(str(error), 300)}",
+            "It may have been cut off while it was written or copied: get it again.",
+        ) from error
 
 
-def _unknown(name: str, chosen: Iterable[Importer]) -> UsageError:
-    return UsageError(
-        "foreign-unknown",
-        f"{visible(name, 300)} is no file of results of "
-        f"{listed([importer.TOOL for importer in chosen])}",
-        "Give the JSON that the tool itself writes, or its folder; docs/foreign.md says how.",
-    )
+class RunBuilder:
+    """Collects and checks the results of one run, then builds the run."""
+
+    def __init__(self, tool: str) -> None:
+        self.tool = tool
+        self.skipped: list[SkippedResult] = []
+        self.notes: list[str] = []
+        self._points: dict[tuple[str, str], Point] = {}
+        self._failed: dict[str, str] = {}
+        self._hashes: dict[str, str] = {}
+
+    def skip(self, what: str, why: str) -> None:
+        """Record that a benchmark gave no points."""
+        self.skipped.append(SkippedResult(visible(what, 300), visible(why, 300)))
+
+    def fail(self, case: str, why: str) -> None:
+        """Record a case without a result as skipped, and in the run as failed."""
+        self._failed.setdefault(case, visible(why, 300))
+        self.skip(case, why)
+
+    def add_point(
+        self,
+        case: str,
+        metric: str,
+        unit: str,
+        value: float | None,
+        direction: Direction = "lower",
+        source_hash: str = "",
+    ) -> None:
+        """Add a value. A value that is missing, not finite or impossible is recorded as skipped."""
+        if not case:
+            self.skip("a benchmark", "it has no name")
+        elif value is None or not abs(value) <= sys.float_info.max:
+            self.skip(f"{case} {metric}", "its value is no finite number")
+        elif value < 0 and unit in _NEVER_BELOW_ZERO:
+            self.skip(f"{case} {metric}", f"its value is below zero: {value} {unit}")
+        elif (case, metric) in self._points:
+            self.skip(f"{case} {metric}", "another of the same name stands before it")
+        else:
+            self._points[case, metric] = Point(case, metric, unit, float(value), direction)
+            if source_hash:
+                self._hashes[case] = visible(source_hash, 100)
+
+    def entries(self, entries: Iterable[Any], convert: Callable[[Any], T]) -> Iterator[T]:
+        """Yield each entry that ``convert`` can read; skip the others."""
+        for number, entry in enumerate(entries, 1):
+            try:
+                yield convert(entry)
+            except msgspec.ValidationError as error:
+                self.skip(f"benchmark {number}", str(error))
+
+    def time(self, text: Any) -> str:
+        """Return a time in UTC, or an empty string if ``text`` is not a time."""
+        if not isinstance(text, str):
+            return ""
+        try:
+            time, zoned = from_text(text)
+        except NoTime:
+            return ""
+        if not zoned:
+            self.notes.append(f"{self.tool} writes times without their zone: taken as UTC")
+        return time
+
+    def results(
+        self,
+        environment: Environment,
+        *,
+        measured_at: str,
+        sha: str = "",
+        branch: str = "",
+        committed_at: str = "",
+        runner: str = "",
+    ) -> ForeignResults:
+        """Return the run as a file's content.
+
+        Its id is a hash of its content: the same file gives the same id.
+        """
+        points = tuple(sorted(self._points.values(), key=lambda point: (point.case, point.metric)))
+        cases = {point.case for point in points}
+        failed = {case: why for case, why in sorted(self._failed.items()) if case not in cases}
+        values = [[point.case, point.metric, point.unit, point.value] for point in points]
+        content = json.dumps([sha, environment.key, measured_at, runner, failed, values])
+        digest = hashlib.sha256(content.encode()).hexdigest()
+        run = RecordedRun(
+            id=f"{self.tool}-{digest[:32]}",
+            source=self.tool,
+            sha=sha,
+            subject="",
+            branch=visible(branch, 200),
+            committed_at=committed_at,
+            measured_at=measured_at,
+            position=None,
+            environment=environment,
+            runner=visible(runner, 200),
+            points=points,
+            source_hashes=dict(sorted(self._hashes.items())),
+            failed=failed,
+        )
+        notes = tuple(dict.fromkeys(self.notes))
+        return ForeignResults(self.tool, (run,), tuple(self.skipped), notes)
+
+
+def environment_of(
+    tool: str, title: Sequence[Any], deciding: Mapping[str, Any], notes: Mapping[str, Any]
+) -> Environment:
+    """Return the environment of a foreign run.
+
+    Its key reads ``tool-title…-1a2b3c4d`` and ends in a hash of the facts in ``deciding``. Facts in
+    ``notes`` are for readers and don't change the key. Their names begin with ``note_``.
+    """
+    facts = {"tool": tool} | _facts(deciding)
+    digest = hashlib.sha256(json.dumps(sorted(facts.items())).encode()).hexdigest()[:8]
+    noted = {f"note_{name}": value for name, value in _facts(notes).items()}
+    words = [_NOT_PLAIN.sub("_", str(part)).lower()[:40].strip("_.") for part in title if part]
+    return Environment("-".join((tool, *filter(None, words), digest)), facts | noted)
+
+
+def _facts(plain_facts: Mapping[str, Any]) -> dict[str, str]:
+    """Return the facts that are text or a number, sorted by name."""
+    return {
+        visible(name, 60): visible(str(value), 300)
+        for name, value in sorted(plain_facts.items())
+        if isinstance(value, (str, int, float)) and str(value).strip()
+    }
+
+
+def fill(plain: Any, kind: type[T], name: str, tool: str) -> T:
+    """Return the decoded JSON ``plain`` as a ``kind``. Unknown keys are ignored."""
+    try:
+        return msgspec.convert(plain, type=kind, strict=True)
+    except msgspec.ValidationError as error:
+        raise DamagedFile(
+            "foreign-layout",
+            f"{visible(name, 300)} looks like a result file of {tool}, but: "
+            f"{visible(str(error), 300)}",
+            f"Write it again with {tool}, or take the file out.",
+        ) from error
+
+
+def visible(text: str, limit: int) -> str:
+    """Return ``text`` on one line, without invisible characters and cut to ``limit``.
+
+    A text that was cut ends in a hash of the whole text, so that two long names stay different.
+    """
+    if not text.isprintable():  # looking at each character takes long
+        text = "".join(character if character.isprintable() else " " for character in text)
+    line = " ".join(text.split())
+    if len(line) <= limit:
+        return line
+    digest = hashlib.sha256(line.encode()).hexdigest()[:8]
+    return f"{line[: limit - 9]}~{digest}"
+
+
+def case_id(name: str, axes: Mapping[str, str] | None = None) -> str:
+    """Return the id of a benchmark at one point of its axes."""
+    shown = visible(name, _LONGEST_NAME).translate(_IN_NAME)
+    inner = ",".join([f"{_label(axis)}={_label(value)}" for axis, value in (axes or {}).items()])
+    return f"{shown}[{inner}]" if inner else shown
+
+
+def metric_name(text: str) -> str:
+    """Return ``text`` as the name of a metric: letters, digits and ``_``."""
+    return _NOT_IN_METRIC.sub("_", visible(text, 60)).strip("_") or "value"
+
+
+def sha_of(text: Any) -> str:
+    """Return ``text`` in lower case if it is a commit's hash, else an empty string."""
+    return text.lower() if isinstance(text, str) and _SHA.fullmatch(text) else ""
+
+
+def _label(text: str) -> str:
+    word = _QUOTED.fullmatch(text)
+    return visible(word["word"] if word else text, _LONGEST_LABEL).translate(_IN_LABEL)

@@ -11,12 +11,11 @@ from typing import Any
 
 import msgspec
 
-from perfci.history.foreign import (
+from perfci.history.importers import (
     ForeignResults,
     RunBuilder,
     case_id,
     environment_of,
-    explained,
     fill,
     sha_of,
     visible,
@@ -100,19 +99,18 @@ def read(plain: Any, name: str, companion: Callable[[str], Any]) -> ForeignResul
             result = msgspec.convert(known, type=_AsvResult)
             about = msgspec.convert(benchmarks.get(benchmark, {}), type=_AsvBenchmark)
         except msgspec.ValidationError as error:
-            builder.skip(benchmark, explained(error))
+            builder.skip(benchmark, str(error))
             continue
         _add(builder, benchmark, result, about)
         started += [result.started_at] if result.started_at else []
     committed_at = _time(file.date)
-    run = builder.run(
+    return builder.results(
         _environment(file, machine if isinstance(machine, dict) else {}),
         measured_at=_time(min(started, default=None)) or committed_at,
         sha=sha_of(file.commit_hash),
         committed_at=committed_at,
         runner=str(file.params.get("machine") or ""),
     )
-    return builder.results(run)
 
 
 def _add(builder: RunBuilder, benchmark: str, result: _AsvResult, described: _AsvBenchmark) -> None:
@@ -134,9 +132,7 @@ def _add(builder: RunBuilder, benchmark: str, result: _AsvResult, described: _As
         if value is None:
             builder.fail(case, "asv has no result: it failed, or took too long")
         else:
-            builder.add_point(case, metric, unit, value)
-            if result.version:
-                builder.add_source_hash(case, result.version)
+            builder.add_point(case, metric, unit, value, source_hash=result.version or "")
     if left_out:
         of = f"{left_out} of its {combinations} combinations" if combinations > 1 else "it"
         builder.skip(benchmark, f"asv skipped {of}")

@@ -11,11 +11,11 @@ import re
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
-from perfci.history.foreign import (
+from perfci.history.importers import (
     ForeignResults,
     RunBuilder,
     case_id,
@@ -54,9 +54,9 @@ class _GoogleEntry:
     run_name: str = ""
     run_type: str = ""
     aggregate_name: str = ""
-    real_time: float | None = None
-    cpu_time: float | None = None
-    time_unit: str = "ns"
+    real_time: float = math.nan
+    cpu_time: float = math.nan
+    time_unit: Literal["ns", "us", "ms", "s"] = "ns"
     error_occurred: bool = False
     error_message: str = ""
     skipped: bool = False
@@ -90,7 +90,7 @@ def read(plain: Any, name: str, _companion: Callable[[str], Any]) -> ForeignResu
     file = fill(plain, _GoogleFile, name, TOOL)
     builder = RunBuilder(TOOL)
     groups: dict[str, list[_GoogleEntry]] = {}
-    for _, entry in builder.entries(file.benchmarks, _entry, "entry"):
+    for entry in builder.entries(file.benchmarks, _entry):
         groups.setdefault(entry.run_name, []).append(entry)
     program = _program(file.context)
     for run_name, entries in groups.items():
@@ -98,13 +98,12 @@ def read(plain: Any, name: str, _companion: Callable[[str], Any]) -> ForeignResu
     context = file.context
     if context.get("library_build_type") == "debug":
         builder.notes.append("its library was built for debugging: times may be too long")
-    run = builder.run(
+    return builder.results(
         _environment(context),
         measured_at=builder.time(context.get("date")),
         sha=next(filter(None, (sha_of(context.get(key)) for key in _COMMITS)), ""),
         runner=str(context.get("host_name") or ""),
     )
-    return builder.results(run)
 
 
 def _entry(plain: Any) -> _GoogleEntry:
@@ -122,32 +121,23 @@ def _entry(plain: Any) -> _GoogleEntry:
 
 def _add_benchmark(builder: RunBuilder, case: str, entries: Sequence[_GoogleEntry]) -> None:
     troubles = [entry.trouble for entry in entries if entry.trouble]
-    chosen = _representatives([entry for entry in entries if not entry.trouble])
-    if not chosen:
-        if troubles:
-            builder.fail(case, troubles[0])
-        else:  # a fit of the complexity, or its error
-            builder.skip(case, "it has neither repetitions nor a median or mean")
-        return
     if troubles:
-        builder.skip(case, f"{len(troubles)} of its repetitions failed: {troubles[0]}")
-    scale = _UNITS_PER_SECOND.get(chosen[0].time_unit)
-    if scale is None or len({entry.time_unit for entry in chosen}) > 1:
-        builder.skip(case, f"its time unit is not known: {chosen[0].time_unit}")
+        builder.fail(case, troubles[0])
         return
-    for metric, times in (
-        ("latency_mean", [entry.real_time for entry in chosen]),
-        ("cpu_time", [entry.cpu_time for entry in chosen]),
-    ):
-        seconds = [None if time is None else time / scale for time in times]
-        _point(builder, case, metric, "s", seconds)
+    chosen = _representatives(entries)
+    if not chosen:  # a fit of the complexity, or its error
+        builder.skip(case, "it has neither repetitions nor a median or mean")
+        return
+    for metric, name in (("latency_mean", "real_time"), ("cpu_time", "cpu_time")):
+        times = [getattr(entry, name) / _UNITS_PER_SECOND[entry.time_unit] for entry in chosen]
+        _point(builder, case, metric, "s", times)
     for counter in dict.fromkeys(name for entry in chosen for name in entry.counters):
         metric, unit, direction = _COUNTERS.get(counter, (metric_name(counter), "", "lower"))
         if counter not in _COUNTERS:
             builder.notes.append(
                 f"no file says which way counter {metric} is better: lower is taken"
             )
-        values = [entry.counters.get(counter) for entry in chosen]
+        values = [entry.counters.get(counter, math.nan) for entry in chosen]
         _point(builder, case, metric, unit, values, direction)
 
 
@@ -165,11 +155,10 @@ def _point(
     case: str,
     metric: str,
     unit: str,
-    values: Sequence[float | None],
+    values: Sequence[float],
     direction: Direction = "lower",
 ) -> None:
-    given = [value for value in values if value is not None]
-    centre = statistics.median(given) if len(given) == len(values) else math.nan
+    centre = math.nan if any(map(math.isnan, values)) else statistics.median(values)
     builder.add_point(case, metric, unit, centre, direction)
 
 

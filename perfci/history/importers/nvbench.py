@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
-from perfci.history.foreign import ForeignResults, RunBuilder, case_id, environment_of, fill
+from perfci.history.importers import ForeignResults, RunBuilder, case_id, environment_of, fill
 from perfci.model.case import Direction
 
 TOOL = "nvbench"
@@ -62,14 +62,12 @@ class _NvbenchBenchmark:
 class _NvbenchFile:
     meta: dict[str, Any]
     benchmarks: list[_NvbenchBenchmark]
-    devices: list[dict[str, Any]] | None = field(default=None)
+    devices: list[dict[str, Any]] | None = None
 
 
 def recognised(plain: Any) -> bool:
     """Return whether ``plain`` is a file of NVBench."""
-    if not isinstance(plain, dict) or not {"meta", "benchmarks"} <= plain.keys():
-        return False
-    meta = plain["meta"]
+    meta = plain.get("meta") if isinstance(plain, dict) and "benchmarks" in plain else None
     version = meta.get("version") if isinstance(meta, dict) else None
     return isinstance(version, dict) and "nvbench" in version
 
@@ -86,7 +84,7 @@ def read(plain: Any, name: str, _companion: Callable[[str], Any]) -> ForeignResu
             _add(builder, case_id(benchmark.name, axes | several), state)
     facts = {"device_name": ", ".join(dict.fromkeys(devices.values())) or "cpu"}
     environment = environment_of(TOOL, (facts["device_name"],), facts, {})
-    return builder.results(builder.run(environment, measured_at=""))
+    return builder.results(environment, measured_at="")
 
 
 def _add(builder: RunBuilder, case: str, state: _State) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import msgspec
 
-from perfci.history.foreign import (
+from perfci.history.importers import (
     ForeignResults,
     RunBuilder,
     case_id,
@@ -29,8 +29,7 @@ _NO_VALUE = "UNSERIALIZABLE["
 
 @dataclass(frozen=True, slots=True)
 class _PytestBenchmark:
-    name: str
-    fullname: str | None = None
+    fullname: str
     params: dict[str, Any] | None = None
     param: Any = None
     stats: dict[str, Any] | None = None
@@ -62,13 +61,14 @@ def read(plain: Any, name: str, _companion: Callable[[str], Any]) -> ForeignResu
     """Return the run of a file."""
     file = fill(plain, _PytestFile, name, TOOL)
     builder = RunBuilder(TOOL)
-    read_benchmark = partial(msgspec.convert, type=_PytestBenchmark)
-    for _, benchmark in builder.entries(file.benchmarks, read_benchmark):
+    for benchmark in builder.entries(
+        file.benchmarks, partial(msgspec.convert, type=_PytestBenchmark)
+    ):
         _add(builder, benchmark)
     commit = file.commit_info or _PytestCommit()
     if commit.dirty:
         builder.notes.append("there were changes that no commit holds when it was measured")
-    run = builder.run(
+    return builder.results(
         _environment(file, dirty=commit.dirty),
         measured_at=builder.time(file.datetime) or builder.time(commit.time),
         sha=sha_of(commit.id),
@@ -76,7 +76,6 @@ def read(plain: Any, name: str, _companion: Callable[[str], Any]) -> ForeignResu
         committed_at=builder.time(commit.time),
         runner=str(file.machine_info.get("node") or ""),
     )
-    return builder.results(run)
 
 
 def _add(builder: RunBuilder, benchmark: _PytestBenchmark) -> None:
@@ -87,16 +86,15 @@ def _add(builder: RunBuilder, benchmark: _PytestBenchmark) -> None:
         return
     for statistic, metric in _METRICS.items():
         value = stats.get(statistic)
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
+        if isinstance(value, (int, float)):
             builder.add_point(case, metric, "s", value)
 
 
 def _case(benchmark: _PytestBenchmark) -> str:
     """Return ``file::test[axis=value]``. If a value isn't plain, the test's own id is kept."""
-    whole = benchmark.fullname or benchmark.name
-    name, bracket, rest = whole.partition("[")
+    name, bracket, rest = benchmark.fullname.partition("[")
     if not bracket or not rest.endswith("]"):
-        return case_id(whole)
+        return case_id(benchmark.fullname)
     params = benchmark.params or {}
     if params and all(map(_is_label, params.values())):
         return case_id(name, {axis: str(value) for axis, value in params.items()})
@@ -112,20 +110,18 @@ def _is_label(value: Any) -> bool:
 def _environment(file: _PytestFile, *, dirty: bool) -> Environment:
     """Return the environment. Patch releases of Python share one key."""
     info = file.machine_info
-    cpu = info.get("cpu")
-    about: Mapping[str, Any] = cpu if isinstance(cpu, dict) else {}
+    cpu = info["cpu"] if isinstance(info.get("cpu"), dict) else {}
     python = str(info.get("python_version") or "")
     deciding = {
         "system": str(info.get("system") or "").lower(),
         "machine": info.get("machine"),
-        "cpu": about.get("brand_raw") or about.get("brand") or info.get("processor"),
-        "cpu_count": about.get("count"),
+        "cpu": cpu.get("brand_raw") or cpu.get("brand") or info.get("processor"),
+        "cpu_count": cpu.get("count"),
         "implementation": info.get("python_implementation"),
         "python": ".".join(python.split(".")[:2]),
     }
     notes = {
         "python": python,
-        "python_compiler": info.get("python_compiler"),
         "release": info.get("release"),
         "tool_version": file.version,
         "dirty": "true" if dirty else "",

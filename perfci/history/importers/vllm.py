@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from perfci.history.foreign import ForeignResults, RunBuilder, environment_of
+from perfci.history.importers import ForeignResults, RunBuilder, environment_of
 from perfci.model.case import Direction
 
 TOOL = "vllm"
@@ -41,30 +41,26 @@ def read(plain: Any, _name: str, _companion: Callable[[str], Any]) -> ForeignRes
     for case, metric, unit, value, direction in _points(plain):
         if broken:
             builder.fail(case, f"{broken} requests failed")
-        elif not isinstance(value, (int, float)) or isinstance(value, bool):
-            builder.skip(case, f"its {metric} is no number")
         else:
             builder.add_point(case, metric, unit, value, direction)
     load = {key: plain.get(key) for key in _LOAD}
+    notes = {"tokenizer": plain.get("tokenizer_id")}
     date = _DATE.fullmatch(str(plain.get("date")))
-    run = builder.run(
-        environment_of(
-            TOOL, (plain.get("model_id"),), load, {"tokenizer": plain.get("tokenizer_id")}
-        ),
+    return builder.results(
+        environment_of(TOOL, (plain.get("model_id"),), load, notes),
         measured_at=builder.time("{}-{}-{}T{}:{}:{}".format(*date.groups())) if date else "",
     )
-    return builder.results(run)
 
 
-def _points(plain: Mapping[str, Any]) -> Iterator[tuple[str, str, str, Any, Direction]]:
-    for key, value in plain.items():
-        if key in _RATES and value is not None:
+def _points(plain: Mapping[str, Any]) -> Iterator[tuple[str, str, str, float, Direction]]:
+    numbers = ((key, value) for key, value in plain.items() if isinstance(value, (int, float)))
+    for key, value in numbers:
+        if key in _RATES:
             case, metric, unit = _RATES[key]
             yield case, metric, unit, value, "higher"
         elif match := _TIME.fullmatch(key):
             kind = match["kind"]
-            seconds = value / 1e3 if isinstance(value, (int, float)) else value
-            yield match["what"], _METRICS.get(kind, f"latency_{kind}"), "s", seconds, "lower"
+            yield match["what"], _METRICS.get(kind, f"latency_{kind}"), "s", value / 1e3, "lower"
 
 
 def _failed_requests(plain: Mapping[str, Any]) -> int:
@@ -72,7 +68,5 @@ def _failed_requests(plain: Mapping[str, Any]) -> int:
     failed = plain.get("failed")
     if isinstance(failed, int):
         return failed
-    asked_for, completed = plain.get("num_prompts"), plain.get("completed")
-    if isinstance(asked_for, int) and isinstance(completed, int):
-        return max(0, asked_for - completed)
-    return 0
+    planned, completed = plain.get("num_prompts"), plain.get("completed")
+    return planned - completed if isinstance(planned, int) and isinstance(completed, int) else 0

@@ -287,16 +287,6 @@ def test_a_renamed_benchmarks_change_keeps_its_id_and_its_acknowledgement(
     assert (known.id, known.series.case, known.acknowledged) == (first["id"], "labour", True)
 
 
-def test_what_cannot_be_remembered_is_not_told(recorded: Recorded) -> None:
-    with closing(sqlite3.connect(recorded.history)) as opened:
-        opened.execute(
-            "CREATE TRIGGER full BEFORE INSERT ON perfci_known_changes "
-            "BEGIN SELECT RAISE(FAIL, 'no room'); END"
-        )
-    with pytest.raises(OutsideError, match="no room"):
-        recorded.trend()
-
-
 def test_what_counts_as_a_change_is_configured(recorded: Recorded) -> None:
     recorded.project.write("perfci.toml", "[trend]\nfloor = 0.5\ndrift_days = 300\n")
     told = recorded.trend()
