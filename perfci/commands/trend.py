@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from perfci.measure.checkout.git import Repository
     from perfci.report.clean import Clean
     from perfci.trend import LoadedHistory, TrendSettings, Withdrawal
-    from perfci.trend.timelines import ArrangedHistory
 
 _FIRST_TIME_NOTE = "No change was reported before: of the older ones, none counts as new."
 _SERIES_WORTH_A_PROCESS = 300
@@ -132,12 +131,14 @@ def trend_of(
     from perfci.trend import dates_of
     from perfci.trend.changes import analyse, settled
     from perfci.trend.events import group_events
-    from perfci.trend.health import health, replaced_environments, series_gone
+    from perfci.trend.health import health, series_gone
+    from perfci.trend.timelines import arrange
     from perfci.version import VERSION
 
-    loaded, git, arranged = _arranged(history, repository, aliases, branch)
-    known = _renamed(history.known_changes(), aliases, git.order)
-    replaced = replaced_environments(arranged.timelines)
+    loaded = history.load_arrays()
+    git = _branch_order(repository, branch, {run.header.sha for run in loaded.runs})
+    arranged = arrange(loaded, order=git.order, branch=git.name, aliases=aliases)
+    known = _renamed(history.known_changes(), aliases)
     with run_all_on_cores(len(arranged.series)) as run_all:
         analysed = analyse(
             arranged.series,
@@ -159,30 +160,17 @@ def trend_of(
         series=arranged.series,
         changes=changes,
         drifts=analysed.drifts,
-        health=health(history.outcomes(), arranged.timelines, replaced=replaced, now=now),
+        health=health(history.outcomes(), arranged.timelines),
         releases=release_runs(git.tags, git.order, arranged.timelines),
         notes=(*first, *git.notes, *arranged.notes, *analysed.notes),
         too_few=analysed.too_few,
         reported_before=bool(known),
-        gone=series_gone(arranged.timelines, arranged.series, replaced),
+        gone=series_gone(arranged.timelines, arranged.series),
         events=group_events(changes, arranged.series, arranged.timelines, known),
         recent_days=settings.drift_days,
         forge=git.forge,
         withdrawn=_withdrawn(analysed.withdrawn, loaded),
     )
-
-
-def _arranged(
-    history: OpenHistory,
-    repository: Repository | None,
-    aliases: Mapping[str, str],
-    branch: str | None,
-) -> tuple[LoadedHistory, _BranchOrder, ArrangedHistory]:
-    from perfci.trend.timelines import arrange
-
-    loaded = history.load_arrays()
-    git = _branch_order(repository, branch, {run.header.sha for run in loaded.runs})
-    return loaded, git, arrange(loaded, order=git.order, branch=git.name, aliases=aliases)
 
 
 def _withdrawn(withdrawals: Iterable[Withdrawal], loaded: LoadedHistory) -> tuple[Withdrawal, ...]:
@@ -222,7 +210,6 @@ def _branch_order(
         return _BranchOrder(name=wanted or "", notes=(note,))
     from perfci.measure.checkout.commits import branch_of, commits, tags
     from perfci.measure.checkout.git import forge_of
-    from perfci.trend.timelines import whole_commits
 
     rev = _known(repository, wanted) if wanted else repository.default_base() or "HEAD"
     name = wanted.removeprefix("origin/") if wanted else branch_of(repository, rev)
@@ -234,7 +221,7 @@ def _branch_order(
         return _BranchOrder(name=name, notes=(note,), forge=forge_of(repository))
     order = tuple(commit.sha for commit in reversed(commits(repository, rev)))
     named = {sha for sha in recorded if sha}
-    if named and named.isdisjoint(order) and not whole_commits(named, order):
+    if named and named.isdisjoint(order):
         note = (
             f"None of the recorded commits is on {name} of this repository: runs are in their "
             "recorded order."
@@ -260,21 +247,13 @@ def _known(repository: Repository, wanted: str) -> str:
     return repository.resolve(wanted).commit  # raises the error
 
 
-def _renamed(
-    known: Sequence[KnownChange], aliases: Mapping[str, str], order: Sequence[str]
-) -> tuple[KnownChange, ...]:
-    """Return known changes under the names that their benchmarks and commits have today."""
-    from perfci.trend.timelines import current_name, whole_commits
+def _renamed(known: Sequence[KnownChange], aliases: Mapping[str, str]) -> tuple[KnownChange, ...]:
+    """Return known changes under the names that their benchmarks have today."""
+    from perfci.trend.timelines import current_name
 
-    whole = whole_commits(
-        (sha for change in known for sha in (change.sha_before, change.sha_after)), order
-    )
     return tuple(
         replace(
-            change,
-            series=change.series._replace(case=current_name(change.series.case, aliases)),
-            sha_before=whole.get(change.sha_before, change.sha_before),
-            sha_after=whole.get(change.sha_after, change.sha_after),
+            change, series=change.series._replace(case=current_name(change.series.case, aliases))
         )
         for change in known
     )

@@ -133,9 +133,7 @@ def _plain_withdrawal(withdrawal: Withdrawal, by_key: Mapping[SeriesKey, Series]
         "sha_before": change.sha_before,
         "sha_after": change.sha_after,
         "first_seen_at": change.first_seen_at,
-        "ratio": withdrawal.ratio,
         "runs_gone": withdrawal.runs_gone,
-        "part_of": withdrawal.part_of or None,
     }
 
 

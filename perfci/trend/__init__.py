@@ -265,15 +265,11 @@ class KnownChange:
 class Withdrawal:
     """A change that an earlier report named and that the evidence no longer bears out.
 
-    ``ratio`` is the level after its place ÷ the level before, each from up to 20 of the runs that
-    are recorded now. None if the runs at its place are gone, or if a value is not positive.
-    ``part_of`` is the id of the change that now spans its place, if any does.
+    ``runs_gone``: the runs at its place are not recorded any more.
     """
 
     change: KnownChange
-    ratio: float | None
     runs_gone: bool = False
-    part_of: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,7 +297,6 @@ class Health:
     comparisons: int
     inconclusive: int
     missing_nights: Mapping[str, tuple[str, ...]]
-    days_since_run: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def false_alarm_rate(self) -> float | None:

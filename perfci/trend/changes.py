@@ -25,7 +25,6 @@ from perfci.trend import (
     dates_of,
 )
 from perfci.trend.change_points import (
-    NOISY_SERIES,
     SHORTEST_SERIES,
     SizedMove,
     examine_all,
@@ -43,8 +42,6 @@ LONGEST_STEP = 7
 """Most points between a known step's old level and its new one. A longer change is a ramp."""
 WOBBLE = 3
 """Points by which a known change may move when newer runs come in, even if its place was sure."""
-LEVEL_RUNS = 20
-"""Most runs on each side of a withdrawn change. Their medians are its two levels."""
 BACK = 0.25
 """A later level has come back if at most this share of the change is left."""
 
@@ -106,7 +103,7 @@ def analyse(
     return Analysis(
         changes=tuple(sorted(chain.from_iterable(changes.values()), key=worst_first)),
         drifts=drifts,
-        notes=(*_notes(series, len(short)), *drift_notes(series, timelines, settings)),
+        notes=drift_notes(series, timelines, settings),
         too_few=short,
         withdrawn=tuple(_withdrawals(series, timelines, by_series, changes)),
     )
@@ -118,39 +115,18 @@ def _withdrawals(
     known: Mapping[SeriesKey, Sequence[KnownChange]],
     changes: Mapping[SeriesKey, Sequence[Change]],
 ) -> Iterator[Withdrawal]:
-    """Yield the known changes that are no longer seen, with the levels at their places today."""
-    import numpy as np
-
-    for key in known.keys() - {entry.key for entry in series}:
-        for change in known[key]:
-            if not change.withdrawn:
-                yield Withdrawal(change, None, runs_gone=True)
-    for entry in series:
-        changes_here = changes.get(entry.key, ())
-        seen = {change.id for change in changes_here}
-        lost = [
-            change
-            for change in known.get(entry.key, ())
-            if change.id not in seen and not change.withdrawn
-        ]
+    """Yield the known changes that are no longer seen."""
+    series_of = {entry.key: entry for entry in series}
+    for key, known_here in known.items():
+        seen = {change.id for change in changes.get(key, ())}
+        lost = [each for each in known_here if each.id not in seen and not each.withdrawn]
         if not lost:
             continue
-        runs = timelines[entry.key.environment].runs
-        points = _points([runs[row] for row in entry.rows.tolist()])
+        entry = series_of.get(key)
+        rows = entry.rows.tolist() if entry else []
+        points = _points([timelines[key.environment].runs[row] for row in rows])
         for change in lost:
-            place = points.get(change.sha_after)
-            before = entry.values[max(0, (place or 0) - LEVEL_RUNS) : place or 0]
-            if place is None or not len(before):
-                yield Withdrawal(change, None, runs_gone=True)
-                continue
-            covering = (
-                other.id
-                for other in changes_here
-                if other.before < place <= other.after and other.worse is change.worse
-            )
-            levels = np.median(before), np.median(entry.values[place : place + LEVEL_RUNS])
-            ratio = float(levels[1] / levels[0]) if min(levels) > 0.0 else None
-            yield Withdrawal(change, ratio, part_of=next(covering, ""))
+            yield Withdrawal(change, runs_gone=not points.get(change.sha_after))
 
 
 def _known_places(
@@ -301,14 +277,6 @@ def worst_first(change: Change) -> tuple[bool, float, SeriesKey, int]:
     """Return the sort key of a change: worse before better, then the largest first."""
     size = math.inf if change.ratio is None else abs(math.log(change.ratio))
     return (not change.worse, -size, change.series, change.before)
-
-
-def _notes(series: Sequence[Series], short: int) -> tuple[str, ...]:
-    note = (
-        f"{short:,} of {len(series):,} series have too few runs: {NOISY_SERIES} are "
-        f"needed, {SHORTEST_SERIES} where nearly each run repeats the last value."
-    )
-    return (note,) if short else ()
 
 
 def match_known(

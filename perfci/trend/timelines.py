@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
@@ -17,15 +17,13 @@ from perfci.trend import (
     Timeline,
     benchmark_of,
 )
-from perfci.units import counted, day_of, in_utc, unit_factor
+from perfci.units import counted, in_utc, unit_factor
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _LONGEST_CHAIN = 100
 """Most aliases that are followed one after the other. Aliases in a circle would have no end."""
-_SHORTEST_HASH = 7
-"""Fewest digits of a hash that git shortened. An imported file may have a shortened hash."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +45,13 @@ def arrange(
     """Put a loaded history in order.
 
     ``order`` holds the branch's commits, the oldest first. It is empty if no repository can be
-    asked. A shortened hash counts as the one commit that begins with it, if there is just one.
-    ``aliases`` map an old benchmark name or case id to its new one. If a run has values under both
-    names, those under the new name count. Values in an older unit of a metric are
+    asked. ``aliases`` map an old benchmark name or case id to its new one. If a run has values
+    under both names, those under the new name count. Values in an older unit of a metric are
     converted to its newest unit, or left out.
     """
     import numpy as np
 
     ranks = {sha: place for place, sha in enumerate(order)}
-    whole = whole_commits((run.header.sha for run in loaded.runs), ranks)
     members: dict[str, list[int]] = {environment: [] for environment in loaded.environments}
     for index, run in enumerate(loaded.runs):
         members.setdefault(run.environment, []).append(index)
@@ -63,8 +59,7 @@ def arrange(
     timelines = {}
     notes: list[str] = []
     for environment, indices in members.items():
-        headers = [loaded.runs[index].header for index in indices]
-        runs = [replace(run, sha=whole.get(run.sha, run.sha)) for run in headers]
+        runs = [loaded.runs[index].header for index in indices]
         ordered = order_runs(runs, ranks=ranks, branch=branch)
         for row, place in enumerate(ordered.kept):
             rows[indices[place]] = row
@@ -266,7 +261,7 @@ def _vanished_note(timeline: Timeline) -> str:
 class RunOrder:
     """The order of runs: ``kept`` has indices into the runs given, the oldest commit first.
 
-    ``vanished`` are shas. ``notes`` name runs whose times can't be trusted.
+    ``vanished`` are shas. ``notes`` count runs that are left out.
     """
 
     kept: tuple[int, ...]
@@ -312,10 +307,7 @@ def _by_record(runs: Sequence[RunHeader], indices: Sequence[int]) -> RunOrder:
         return RunOrder(kept=tuple(placed))
     dated = [i for i in indices if _time(runs[i])]
     dated.sort(key=lambda i: (_time(runs[i]), *_measured(runs[i])))
-    return RunOrder(
-        kept=tuple(dated),
-        notes=(*_undated_note(runs, indices), *_doubtful([runs[i] for i in dated])),
-    )
+    return RunOrder(kept=tuple(dated), notes=_undated_note(runs, indices))
 
 
 def _time(run: RunHeader) -> str:
@@ -335,52 +327,9 @@ def _undated_note(runs: Sequence[RunHeader], indices: Sequence[int]) -> tuple[st
     return (f"{counted(undated, 'run')} {verb} left out, as no time can be read.",)
 
 
-def _doubtful(runs: Sequence[RunHeader]) -> tuple[str, ...]:
-    """Return notes on runs whose order, which only the commits' dates give, may be wrong."""
-    notes = []
-    unread = sum(bool(run.committed_at) and not in_utc(run.committed_at) for run in runs)
-    if unread:
-        where = "it stands where it was" if unread == 1 else "they stand where they were"
-        notes.append(
-            f"The commit's date of {counted(unread, 'run')} can't be read: {where} measured."
-        )
-    early = sum(_is_early(run) for run in runs)
-    if early:
-        notes.append(
-            f"{counted(early, 'run')} measured a commit of a later day: a clock was wrong, "
-            "and without the repository the order may be."
-        )
-    return tuple(notes)
-
-
-def _is_early(run: RunHeader) -> bool:
-    committed = day_of(in_utc(run.committed_at))
-    measured = day_of(in_utc(run.measured_at))
-    return committed is not None and measured is not None and committed > measured + 1
-
-
 def _between(runs: Sequence[RunHeader], placed: list[int], nameless: list[int]) -> list[int]:
     """Return all runs in order. Those without a commit come after the last commit before them."""
     times = list(accumulate((_time(runs[i]) for i in placed), max))
     keyed = [(float(place), _time(runs[i]), i) for place, i in enumerate(placed)]
     keyed += [(bisect_right(times, _time(runs[i])) - 0.5, _time(runs[i]), i) for i in nameless]
     return [i for *_, i in sorted(keyed)]
-
-
-def whole_commits(recorded: Iterable[str], commits: Collection[str]) -> dict[str, str]:
-    """Map each shortened hash in ``recorded`` to the only commit that begins with it.
-
-    A hash that several commits begin with, or no commit, is left out.
-    """
-    known = set(commits)
-    short = {sha for sha in recorded if len(sha) >= _SHORTEST_HASH and sha not in known}
-    if not short:
-        return {}
-    ordered = sorted(known)
-    whole = {}
-    for sha in short:
-        first = bisect_left(ordered, sha)
-        matches = [commit for commit in ordered[first : first + 2] if commit.startswith(sha)]
-        if len(matches) == 1:
-            whole[sha] = matches[0]
-    return whole

@@ -92,7 +92,7 @@ def test_an_example_is_taken_and_sets_something(text: str) -> None:
 def test_every_field_of_the_trend_is_there_and_no_other() -> None:
     trend = year()
     known = KnownChange("gone", trend.changes[0].series, "a", "b", True, "2026-01-01")
-    changed = replace(trend, withdrawn=(Withdrawal(known, None),))
+    changed = replace(trend, withdrawn=(Withdrawal(known),))
     plain = json.loads(trend_json(changed))
     fields = MEANINGS["trend"]
     assert plain.keys() == fields["trend"].keys()

@@ -28,7 +28,8 @@ def history(*many: list[float]) -> LoadedHistory:
         )
         for i, values in enumerate(many)
     )
-    return LoadedHistory({ENVIRONMENT: {}}, runs, series)
+    sources = np.zeros(size, dtype=int)
+    return LoadedHistory({ENVIRONMENT: {}}, runs, series, [{}], sources)
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,9 @@ import pytest
 
 from perfci.model.run import GateOutcome
 from perfci.trend import Timeline
-from perfci.trend.health import health, replaced_environments, series_gone
-from tests.trend.histories import ENVIRONMENT, date, run, series, timelines
+from perfci.trend.health import health, series_gone
+from tests.trend.histories import ENVIRONMENT, run, series, timelines
 
-NOW = "2026-03-23T05:00:00Z"
 OUTCOME = GateOutcome(
     id="1",
     command="compare",
@@ -35,7 +34,7 @@ def test_only_a_failed_comparison_of_a_commit_with_itself_is_a_false_alarm():
         replace(OUTCOME, verdict="inconclusive"),
     ]
 
-    told = health(outcomes, {}, now=NOW)
+    told = health(outcomes, {})
 
     assert told.false_alarm_rate == pytest.approx(1 / 3)
     assert told.inconclusive_share == pytest.approx(6 / 40)
@@ -43,7 +42,7 @@ def test_only_a_failed_comparison_of_a_commit_with_itself_is_a_false_alarm():
 
 
 def test_without_reports_there_are_no_rates():
-    told = health([], {}, now=NOW)
+    told = health([], {})
 
     assert told.false_alarm_rate is None
     assert told.inconclusive_share is None
@@ -53,46 +52,21 @@ def test_nights_without_a_run_are_named_by_date():
     days = ["2026-02-26", "2026-02-27", "2026-03-02", "2026-03-02"]
     nights = tuple(run(i, measured_at=f"{day}T02:00:00Z") for i, day in enumerate(days))
 
-    told = health([], {ENVIRONMENT: Timeline(ENVIRONMENT, nights)}, now=NOW)
+    told = health([], {ENVIRONMENT: Timeline(ENVIRONMENT, nights)})
 
     assert told.missing_nights == {ENVIRONMENT: ("2026-02-28", "2026-03-01")}
-    assert told.days_since_run == {ENVIRONMENT: 21}
 
 
-def test_what_another_tool_measured_or_a_new_driver_replaced_lacks_no_nights():
+def test_what_another_tool_measured_lacks_no_nights():
     releases = (run(0, source="asv", runner="lab"), run(50, source="asv", runner="lab"))
     lines = {
         "asv": Timeline("asv", releases),
-        "old": Timeline("old", tuple(run(day) for day in (0, 1, 3))),
-        "new": Timeline("new", tuple(run(day) for day in (4, 5))),
+        "own": Timeline("own", tuple(run(day) for day in (0, 1, 3))),
     }
 
-    told = health([], lines, replaced={"old"}, now=date(8))
+    told = health([], lines)
 
-    assert {key: len(dates) for key, dates in told.missing_nights.items()} == {"new": 0, "old": 1}
-    assert told.days_since_run == {"new": 3}
-
-
-def line(name: str, days: range, **fields: object) -> Timeline:
-    return Timeline(name, tuple(run(day, **fields) for day in days))
-
-
-def replaced(*lines: Timeline) -> set[str]:
-    return set(replaced_environments({one.environment: one for one in lines}))
-
-
-def test_an_environment_that_began_later_on_the_same_runner_replaces_the_one_before():
-    old, new = line("old", range(10)), line("new", range(10, 20))
-
-    assert replaced(old, new) == {"old"}
-    assert replaced(old, line("elsewhere", range(10, 20), runner="runner-2")) == set()
-
-
-def test_an_environment_is_in_use_while_one_of_its_runners_has_it():
-    first, second = line("both", range(10)), line("both", range(10), runner="runner-2")
-    both = Timeline("both", (*first.runs, *second.runs))
-
-    assert replaced(both, line("new", range(10, 20))) == set()
+    assert {key: len(dates) for key, dates in told.missing_nights.items()} == {"own": 1}
 
 
 def test_a_benchmark_that_its_environments_last_two_weeks_lack_is_gone():
@@ -101,6 +75,5 @@ def test_a_benchmark_that_its_environments_last_two_weeks_lack_is_gone():
 
     many = [of("new", 59), of("rare", 0, 46), of("removed", 0, 1, 45)]
 
-    gone = series_gone(timelines(60), many, ())
+    gone = series_gone(timelines(60), many)
     assert {key.case for key in gone} == {"removed"}
-    assert len(series_gone(timelines(60), many, {ENVIRONMENT})) == 3

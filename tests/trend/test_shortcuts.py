@@ -77,5 +77,5 @@ def test_what_is_gone_is_counted_in_days_with_runs(seed: int) -> None:
         for one in many
         if sum(day > max(days[one.rows]) for day in measured) >= 14
     }  # fmt: skip
-    assert series_gone(lines, many, ()) == expected
+    assert series_gone(lines, many) == expected
     assert 0 < len(expected) < NIGHTS

@@ -87,19 +87,6 @@ def test_a_pull_requests_commits_have_not_vanished_from_the_branch():
     assert arranged.timelines[ENVIRONMENT].vanished == ()
 
 
-def test_the_beginning_of_a_commits_hash_stands_for_the_commit():
-    commits = [f"{begin}{0:032x}" for begin in ("12345678", "89abcdea", "89abcdeb")]
-    short = [run(3, sha="89abcdeb"), run(5, sha="89abcde"), run(4, sha="1234567")]
-    loaded = history([*short, run(6, sha="89abcdec")], part([0, 2], [3.0, 1.0]))
-
-    arranged = arrange(loaded, order=commits)
-
-    timeline = arranged.timelines[ENVIRONMENT]
-    assert [one.sha for one in timeline.runs] == [commits[0], commits[2]]
-    assert timeline.vanished == ("89abcde", "89abcdec")  # of two commits, and of none
-    assert arranged.series[0].values.tolist() == [1.0, 3.0]
-
-
 def test_an_imported_run_without_a_commit_stands_where_its_date_says():
     nights = [run(0), run(10), run(5, sha="")]
 

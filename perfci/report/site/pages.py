@@ -191,7 +191,7 @@ def tiles(health: Health) -> tuple[Mapping[str, str], ...]:
     figures = {
         "False alarms": _alarms(health),
         "Inconclusive": _inconclusive(health),
-        "Missing dates": _missing(health.missing_nights, health.days_since_run),
+        "Missing dates": _missing(health.missing_nights),
     }
     return tuple(
         {"name": name, "figure": figure, "basis": basis}
@@ -234,29 +234,14 @@ def _inconclusive(health: Health) -> tuple[str, str]:
     return format_share(share), f"{basis}, in {counted(health.reports, 'report')}"
 
 
-def _missing(missing: Mapping[str, tuple[str, ...]], since: Mapping[str, int]) -> tuple[str, str]:
+def _missing(missing: Mapping[str, tuple[str, ...]]) -> tuple[str, str]:
     if not missing:
         return "not known", "perfci measured no run. Imported runs follow no schedule."
     count = sum(len(dates) for dates in missing.values())
     lacking = sum(bool(dates) for dates in missing.values())
-    late = _late(since)
     if not count:
-        return "0", f"between runs; {late}" if late else "every date has a run"
-    where = f"in {lacking} of {counted(len(missing), 'environment')}"
-    if len(missing) == 1:
-        where = "between the first run and the last"
-    return f"{count:,}", f"{where}; {late}" if late else where
-
-
-def _late(since: Mapping[str, int]) -> str:
-    """Return how old the last run is, if that is late: gaps between runs don't show it."""
-    late = [days for days in since.values() if days > 1]  # at 1 day, today's run is still to come
-    if not late:
-        return ""
-    if len(since) == 1:
-        return f"the last run is {late[0]:,} days old"
-    where = f"{len(late)} of {counted(len(since), 'environment')}"
-    return f"the last run is up to {max(late):,} days old in {where}"
+        return "0", "every date has a run"
+    return f"{count:,}", f"in {lacking} of {counted(len(missing), 'environment')}"
 
 
 def trend_lines(trend: Trend) -> tuple[str, ...]:

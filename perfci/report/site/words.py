@@ -168,17 +168,8 @@ def withdrawal_text(withdrawal: Withdrawal) -> str:
     what = f"{shown(change.series.case)} {shown(change.series.metric)}, {meaning(change.worse)}"
     where = _range((change.sha_before, change.sha_after))
     first = f"first reported {day(change.first_seen_at)}"
-    return f"{what} at {where}, {first}: {withdrawal_reason(withdrawal)}"
-
-
-def withdrawal_reason(withdrawal: Withdrawal) -> str:
-    """Return why a change is withdrawn."""
-    if withdrawal.runs_gone:
-        return "the runs there are no longer recorded"
-    if withdrawal.part_of:
-        return f"it is part of the change {withdrawal.part_of}"
-    size = "" if withdrawal.ratio is None else f" ({ratio_text(withdrawal.ratio)} there today)"
-    return f"with the runs since, it can be noise{size}"
+    why = "its runs are not recorded any more" if withdrawal.runs_gone else "its runs don't show it"
+    return f"{what} at {where}, {first}: {why}"
 
 
 def event_size(event: TrendEvent) -> str:

@@ -52,7 +52,7 @@ def busy() -> Trend:
         series=(*moved, *wander),
         drifts=drifts,
         gone=gone,
-        withdrawn=(Withdrawal(known, 1.01),) * PARTS,
+        withdrawn=(Withdrawal(known),) * PARTS,
         notes=tuple(f"Note {n} is a sentence about the history." for n in range(PARTS)),
         health=replace(year().health, missing_nights={}),
     )
