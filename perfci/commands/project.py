@@ -25,7 +25,6 @@ from perfci.files import expanded, read_regular, write_file
 from perfci.measure.budget import CaseRecord
 from perfci.measure.checkout.git import Repository, open_repository
 from perfci.measure.executor import Executor
-from perfci.measure.machine.isolation import require_exec
 from perfci.measure.progress import Progress
 from perfci.measure.workplace import ProgressReporter, RequestedSide, SessionContext
 from perfci.model.codec import CodecError, decode, encode
@@ -205,7 +204,6 @@ def interpreter(
         named = given or (relative_to_root(configured, root) if configured else sys.executable)
         if not try_launcher:
             return named
-        require_exec(launcher, named, os.environ)
         trouble = _trouble_with(*launcher, named)
         if trouble:
             raise _unfit(f"{named} behind the launcher", trouble)

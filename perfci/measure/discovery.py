@@ -330,13 +330,11 @@ def require_cases(
     cases: tuple[Case, ...],
     failures: tuple[Failure, ...],
     plan: SessionPlan,
-    lacking_advice: Callable[[str], str],
     notes: Sequence[str] = (),
 ) -> None:
     """Raise if there are no cases: MeasureError if files failed, UsageError if nothing is written.
 
-    ``lacking_advice`` returns advice on a module that wasn't found. ``notes`` of the checkout, on
-    submodules for example, may say why it is missing.
+    ``notes`` of the checkout, on submodules for example, may say why a module is missing.
     """
     if cases:
         return
@@ -358,7 +356,10 @@ def require_cases(
         elif first.kind == "timeout":
             advice = "Mend what hangs there, or raise `timeout` in [tool.perfci]"
         elif lacking := _LACKING.search(first.message):
-            advice = lacking_advice(lacking[1])
+            advice = (
+                f"{plan.sides[-1].side.python} measured. Install {lacking[1]} there, or name the "
+                "Python that has it: `python` in [tool.perfci], or --python"
+            )
         base = plan.discovered.get("base")
         alone = " with head's code, as it can with base's" if base and base.cases else ""
         raise UnbuiltCommit(

@@ -17,7 +17,7 @@ from perfci.measure.checkout.git import comparable_address
 from perfci.measure.checkout.trees import Overlay
 from perfci.measure.code_guard import CodePlaces, WorkerWatch
 from perfci.measure.machine.cores import CorePlan
-from perfci.measure.machine.quiet import child_environment
+from perfci.measure.machine.isolation import child_environment
 from perfci.measure.process_cleanup import SESSION_VARIABLE
 from perfci.measure.round import WorkerTask
 from perfci.measure.selection import has_cold_cache

@@ -13,14 +13,16 @@ from perfci.errors import PerfciError, UsageError
 from perfci.measure.code_guard import CodeUsed, WorkerWatch, missing_advice, wrong_code
 from perfci.measure.command_results import with_results
 from perfci.measure.executor import Executor, OpenStarters
-from perfci.measure.machine.card_watches import (
+from perfci.measure.machine.cores import throttled_s
+from perfci.measure.machine.gpu_watch import (
+    GpuState,
+    GpuWatch,
     GpuWatches,
     own_pids,
     reach_power_limit,
     read_as_one,
+    set_aside_reason,
 )
-from perfci.measure.machine.cores import throttled_s
-from perfci.measure.machine.gpu_watch import GpuState, GpuWatch, set_aside_reason
 from perfci.measure.selection import SAMPLE_S, BurstPlan, block_order, long_turns, turns
 from perfci.measure.workers import Launch, Worker, WorkerEnded
 from perfci.metrics import METRICS

@@ -27,8 +27,6 @@ _WORD = re.compile(r"[()]|[^\s()]+")
 """Matches a parenthesis, or a word. Ids and tags have no parentheses."""
 _JOINING = frozenset({"and", "or", "not", "(", ")"})
 """Words of a selection that stand for no case."""
-_DEEPEST = 50
-"""Deepest nesting of parentheses that a selection may have."""
 _PACKAGE = "perfci"
 _DECORATOR = "benchmark"
 T = TypeVar("T")
@@ -53,69 +51,33 @@ def select(cases: Iterable[Case], expression: str) -> tuple[Case, ...]:
     """
     if not expression.strip():
         return tuple(cases)
-    selects = _ExpressionParser(expression).whole()
-    return tuple(case for case in cases if selects(case))
-
-
-Selects = Callable[[Case], bool]
-
-
-class _ExpressionParser:
-    """An expression, read from its first word to its last: a method for each rule of grammar."""
-
-    def __init__(self, expression: str) -> None:
-        self._expression = expression
-        self._words = _WORD.findall(expression.lower())
-        self._at = 0
-
-    def whole(self) -> Selects:
-        selects = self._either(0)
-        if self._at < len(self._words):
-            raise self._wrong()
-        return selects
-
-    def _either(self, depth: int) -> Selects:
-        terms = [self._both(depth)]
-        while self._takes("or"):
-            terms.append(self._both(depth))
-        return lambda case: any(term(case) for term in terms)
-
-    def _both(self, depth: int) -> Selects:
-        terms = [self._term(depth)]
-        while self._takes("and"):
-            terms.append(self._term(depth))
-        return lambda case: all(term(case) for term in terms)
-
-    def _term(self, depth: int) -> Selects:
-        wanted = True
-        while self._takes("not"):
-            wanted = not wanted
-        if depth < _DEEPEST and self._takes("("):
-            inner = self._either(depth + 1)
-            if not self._takes(")"):
-                raise self._wrong()
-            return lambda case: inner(case) is wanted
-        word = self._words[self._at] if self._at < len(self._words) else ""
-        if not word or word in _JOINING:
-            raise self._wrong()
-        self._at += 1
-        return lambda case: _matches(case, word) is wanted
-
-    def _takes(self, word: str) -> bool:
-        if self._at < len(self._words) and self._words[self._at] == word:
-            self._at += 1
-            return True
-        return False
-
-    def _wrong(self) -> UsageError:
-        at_end = self._at >= len(self._words)
-        where = "its end" if at_end else f"`{self._words[self._at]}`"
-        return UsageError(
+    words = _WORD.findall(expression.lower())
+    # in Python's own grammar, with a name in the place of each word
+    text = " ".join(word if word in _JOINING else f"_{at}" for at, word in enumerate(words))
+    try:
+        tree = ast.parse(text, mode="eval").body
+        return tuple(case for case in cases if _holds(tree, words, case))
+    except (SyntaxError, RecursionError, MemoryError, KeyError) as error:
+        raise UsageError(
             "bad-selection",
-            f"-k {self._expression!r} can't be read at {where}",
+            f"-k {expression!r} can't be read",
             "Write words joined by `and`, `or`, `not` and parentheses: "
             "-k 'encoder and not (slow or cuda)'.",
-        )
+        ) from error
+
+
+def _holds(tree: ast.expr, words: Sequence[str], case: Case) -> bool:
+    """Return whether ``case`` is selected. KeyError for what isn't part of a selection."""
+    match tree:
+        case ast.Name(id=name):
+            return _matches(case, words[int(name[1:])])
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return not _holds(operand, words, case)
+        case ast.BoolOp(op=joining, values=values):
+            holds = [_holds(value, words, case) for value in values]
+            return all(holds) if isinstance(joining, ast.And) else any(holds)
+        case _:
+            raise KeyError(type(tree).__name__)
 
 
 def _matches(case: Case, word: str) -> bool:

@@ -37,11 +37,15 @@ from perfci.measure.discovery import (
     without_benchmark,
 )
 from perfci.measure.executor import Executor
-from perfci.measure.machine.card_watches import GpuWatches
 from perfci.measure.machine.cores import available_cores, cores_near_first, own_cores, plan_cores
-from perfci.measure.machine.isolation import refuse_secrets
-from perfci.measure.machine.pythons import lacking_module_advice
-from perfci.measure.machine.quiet import child_environment, host_facts, library_facts, quiet_facts
+from perfci.measure.machine.gpu_watch import GpuWatches
+from perfci.measure.machine.isolation import (
+    child_environment,
+    host_facts,
+    library_facts,
+    quiet_facts,
+    refuse_secrets,
+)
 from perfci.measure.plan import SessionPlan, SidePlan
 from perfci.measure.process_cleanup import SESSION_VARIABLE, measuring_begins
 from perfci.measure.progress import Journal, Progress
@@ -115,15 +119,7 @@ class Workplace:
     def cases(self, selection: str) -> tuple[Case, ...]:
         """Return head's cases that ``selection`` selects, skipped ones included."""
         head = self.discoveries["head"].discovery
-        plan = self.plan
-        advice = partial(
-            lacking_module_advice,
-            plan.sides[-1].side.python,
-            environ=plan.inherited,
-            root=plan.checkout,
-            names=plan.names,
-        )
-        require_cases(head.cases, head.failures, plan, advice, self.notes)
+        require_cases(head.cases, head.failures, self.plan, self.notes)
         return select(head.cases, selection)
 
     def failures(self, cases: Sequence[Case]) -> tuple[Failure, ...]:

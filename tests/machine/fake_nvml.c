@@ -3,7 +3,7 @@
 
    status N   what every function of a card returns    init N   what nvmlInitWithFlags returns
    reasons N  clocks' event reasons                     mig N    1: the card is split
-   pid N...   compute processes                         ecc N    uncorrected errors; none: no ECC
+   pid N...   compute processes
    near N...  the mask of the cores on the card's node  lost 1   the card is off the bus
    With OLD_DRIVER defined it is one before 535: event reasons have their older name. */
 
@@ -103,18 +103,6 @@ int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned int *count, p
         return INSUFFICIENT_SIZE;
     for (unsigned int i = 0; i < *count; i++)
         found[i] = (process){(unsigned int)pids[i], 1 << 30, ~0u, ~0u};
-    return SUCCESS;
-}
-
-int nvmlDeviceGetTotalEccErrors(void *device, int type, int counter, unsigned long long *errors)
-{
-    unsigned long long found[MOST];
-    (void)device, (void)type, (void)counter;
-    if (status())
-        return status();
-    if (answer("ecc", found) < 1)
-        return NOT_SUPPORTED;
-    *errors = found[0];
     return SUCCESS;
 }
 

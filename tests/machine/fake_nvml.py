@@ -28,7 +28,6 @@ def card(**answers: Any) -> dict[str, Any]:
         "nvmlDeviceGetCurrentClocksEventReasons": 0x1,  # idle
         "nvmlDeviceGetComputeRunningProcesses": [],
         "nvmlDeviceGetMigMode": [0, 0],
-        "nvmlDeviceGetTotalEccErrors": error("NOT_SUPPORTED"),
         "nvmlDeviceGetTemperature": 34,
         "nvmlDeviceGetClockInfo": 1980,
         **answers,

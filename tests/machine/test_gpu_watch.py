@@ -10,9 +10,9 @@ from dataclasses import replace
 
 import pytest
 
-from perfci.measure.machine.card_watches import GpuWatches
 from perfci.measure.machine.gpu_watch import (
     GpuState,
+    GpuWatches,
     set_aside_reason,
 )
 from tests.machine.fake_nvml import FIRST, SECOND, FakeNvml, card, error

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from perfci.measure.machine.cores import plan_cores
-from perfci.measure.machine.quiet import (
+from perfci.measure.machine.isolation import (
     child_environment,
     library_facts,
 )

@@ -12,7 +12,7 @@ from perfci.measure import progress as state_module
 from perfci.measure import session as session_module
 from perfci.measure.checkout.trees import Overlay
 from perfci.measure.executor import Executor
-from perfci.measure.machine.card_watches import GpuWatches
+from perfci.measure.machine.gpu_watch import GpuWatches
 from perfci.measure.progress import Journal
 from perfci.measure.session import Session, SessionOptions
 from perfci.model.measuring import MeasureSettings

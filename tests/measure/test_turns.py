@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from perfci.measure.executor import Executor
-from perfci.measure.machine.card_watches import GpuWatches
-from perfci.measure.machine.quiet import child_environment
+from perfci.measure.machine.gpu_watch import GpuWatches
+from perfci.measure.machine.isolation import child_environment
 from perfci.measure.round import WorkerTask, measure_round, wrong_time
 from perfci.measure.workers import Launch
 from perfci.model.measuring import MeasureSettings, Quiet, WorkerFailure, WorkerOutput

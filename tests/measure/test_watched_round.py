@@ -12,8 +12,8 @@ import pytest
 
 from perfci.measure import selection
 from perfci.measure.executor import Executor
-from perfci.measure.machine.card_watches import GpuWatches
-from perfci.measure.machine.quiet import child_environment
+from perfci.measure.machine.gpu_watch import GpuWatches
+from perfci.measure.machine.isolation import child_environment
 from perfci.measure.round import WorkerTask, measure_round
 from perfci.measure.workers import Launch
 from perfci.model.measuring import MeasureSettings, Quiet, WorkerOutput

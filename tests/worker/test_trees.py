@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from perfci.measure.machine.quiet import child_environment
+from perfci.measure.machine.isolation import child_environment
 from perfci.model.measuring import Quiet
 from tests.worker.driver import Bench
 

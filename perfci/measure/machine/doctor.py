@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -29,12 +28,11 @@ from perfci.measure.machine.cores import (
 from perfci.measure.machine.gpu_watch import GpuWatch, UnwatchableCard, open_gpu_watch
 from perfci.measure.machine.isolation import (
     OVERRIDE,
+    child_environment,
     git_secrets,
     overridden,
-    require_exec,
     tokens_in,
 )
-from perfci.measure.machine.quiet import child_environment
 from perfci.model.measuring import MeasureSettings, Quiet
 from perfci.units import counted
 
@@ -95,17 +93,14 @@ def examine(
     """Return every check's finding, in the order of the checks.
 
     The configuration of the repository at ``root``, or the file ``explicit``, says how workers are
-    kept quiet. If a ``launcher`` doesn't work, the Python behind it isn't examined.
+    kept quiet.
     """
     import pynvml
 
     config, misread = _configuration(root, explicit)
-    launched = _launcher(launcher, python, environment)
-    possible = all(finding.level == "ok" for finding in launched)
     return (
         *misread,
-        *launched,
-        *([_python(python, environment, launcher)] if possible else []),
+        _python(python, environment, launcher),
         _git(),
         _compiler(environment),
         _disk(cache),
@@ -115,7 +110,7 @@ def examine(
         load(os.getloadavg()[0], len(available_cores())),
         frequency_governor(),
         turbo(),
-        *([gpu(pynvml, lambda: card_of(python, environment, launcher))] if possible else []),
+        gpu(pynvml, lambda: card_of(python, environment, launcher)),
         _secrets(environment),
         _git_secrets(environment, root),
     )
@@ -128,19 +123,6 @@ def _configuration(root: Path, explicit: Path | None) -> tuple[Config, tuple[Har
     except UsageError as error:
         finding = _impossible("configuration", error.message, error.advice)
         return Config(), (finding,)
-
-
-def _launcher(
-    launcher: Sequence[str], python: str, environment: Mapping[str, str]
-) -> tuple[HardwareFinding, ...]:
-    """Check that the launcher becomes Python, if there is one."""
-    if not launcher:
-        return ()
-    try:
-        require_exec(launcher, python, environment)
-    except UsageError as error:
-        return (_impossible("launcher", error.message, error.advice),)
-    return (_ok("launcher", f"`{shlex.join(launcher)}` becomes Python"),)
 
 
 def _python(

@@ -1,4 +1,6 @@
-"""The state of a card around each burst, read through NVML. Nothing on a card is set.
+"""The cards that workers use, and their state around each burst, read through NVML.
+
+Nothing on a card is set.
 
 A burst under a thermal slowdown or a power brake, or with a foreign process on the card, is
 excluded. A card at its power limit is in its normal state for large matrix products: both sides are
@@ -9,14 +11,18 @@ ends for it.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
+from time import sleep
 from typing import Any, TypeVar
+
+from perfci.worker.devices.cuda import DRIVER
 
 T = TypeVar("T")
 # bits of NVML's clocks event reasons; the slowdowns begin with the gravest
-_APPLICATION_CLOCKS = 0x0000000000000002
 _SLOWDOWNS = (
     (0x0000000000000008, "hardware slowdown"),
     (0x0000000000000020, "software thermal slowdown"),
@@ -31,26 +37,22 @@ AT_LIMIT = "power limit"
 class GpuState:
     """One reading of a card. A value None means that NVML can't read it.
 
-    ``slowdown`` is empty if the card isn't slowed down. ``memory_errors`` counts errors since the
-    driver was loaded that ECC could not correct; most cards have no ECC. If ``at_power_limit`` is
-    true, the power limit decides the card's clock.
+    ``slowdown`` is empty if the card isn't slowed down. If ``at_power_limit`` is true, the power
+    limit decides the card's clock.
     """
 
     slowdown: str | None
     compute_pids: frozenset[int] | None
-    memory_errors: int | None = None
     at_power_limit: bool = False
 
     @staticmethod
     def joined(states: Sequence[GpuState]) -> GpuState:
         """Return the state of several cards as one."""
         pids = _known(state.compute_pids for state in states)
-        errors = _known(state.memory_errors for state in states)
         slowdowns = _known(state.slowdown for state in states)
         return GpuState(
             slowdown=next(filter(None, slowdowns), "" if slowdowns else None),
             compute_pids=frozenset[int]().union(*pids) if pids else None,
-            memory_errors=sum(errors) if errors else None,
             at_power_limit=any(state.at_power_limit for state in states),
         )
 
@@ -64,15 +66,10 @@ class UnwatchableCard(Exception):
 
 
 class GpuWatch:
-    """Reads one card by NVML. Made by ``open_gpu_watch``.
-
-    ``unknown`` has what NVML couldn't read so far, each with the reason. ``clocks_set`` tells
-    whether the user's application clocks limited the card's clock.
-    """
+    """Reads one card by NVML. ``unknown`` has what NVML couldn't read so far, with the reasons."""
 
     def __init__(self, nvml: Any, handle: Any) -> None:
         self.unknown: dict[str, str] = {}
-        self.clocks_set = False
         self._nvml = nvml
         self._handle = handle
 
@@ -83,7 +80,6 @@ class GpuWatch:
         return GpuState(
             slowdown="" if throttling == AT_LIMIT else throttling,
             compute_pids=processes,
-            memory_errors=self._reading("memory errors", self._memory_errors),
             at_power_limit=throttling == AT_LIMIT,
         )
 
@@ -142,23 +138,12 @@ class GpuWatch:
             reasons = int(nvml.nvmlDeviceGetCurrentClocksEventReasons(self._handle))
         except nvml.NVMLError_FunctionNotFound:
             reasons = int(nvml.nvmlDeviceGetCurrentClocksThrottleReasons(self._handle))
-        self.clocks_set |= bool(reasons & _APPLICATION_CLOCKS)
-        return slowdown_name(reasons) or (AT_LIMIT if reasons & _POWER_LIMIT else "")
+        slowdowns = (name for bit, name in _SLOWDOWNS if reasons & bit)
+        return next(slowdowns, AT_LIMIT if reasons & _POWER_LIMIT else "")
 
     def _processes(self) -> frozenset[int]:
         listed = self._nvml.nvmlDeviceGetComputeRunningProcesses(self._handle)
         return frozenset(process.pid for process in listed)
-
-    def _memory_errors(self) -> int | None:
-        nvml = self._nvml
-        try:
-            return int(
-                nvml.nvmlDeviceGetTotalEccErrors(
-                    self._handle, nvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, nvml.NVML_VOLATILE_ECC
-                )
-            )
-        except (nvml.NVMLError_NotSupported, nvml.NVMLError_FunctionNotFound):
-            return None  # a card without ECC, or with it turned off
 
 
 def open_gpu_watch(nvml: Any, uuid: str) -> GpuWatch:
@@ -194,11 +179,6 @@ def _handle(nvml: Any, uuid: str) -> Any:
     return None if split else handle
 
 
-def slowdown_name(reasons: int) -> str:
-    """Return the gravest slowdown in NVML's bit mask ``reasons``, or an empty text."""
-    return next((name for bit, name in _SLOWDOWNS if reasons & bit), "")
-
-
 def set_aside_reason(before: GpuState, after: GpuState, own_pids: Collection[int]) -> str:
     """Return why a burst between the two readings is left out, or an empty text.
 
@@ -207,11 +187,126 @@ def set_aside_reason(before: GpuState, after: GpuState, own_pids: Collection[int
     """
     if slowdown := before.slowdown or after.slowdown:
         return slowdown
-    errors = before.memory_errors, after.memory_errors
-    if None not in errors and errors[0] != errors[1]:
-        return "uncorrected memory errors"
     seen = (before.compute_pids or frozenset()) | (after.compute_pids or frozenset())
     foreign = seen - set(own_pids)
     if foreign and seen & set(own_pids):
         return f"beside a foreign process ({min(foreign)})"
     return ""
+
+
+class GpuWatches:
+    """The watches of a session: one per card, opened when a worker first reports that card.
+
+    NVML ignores CUDA_VISIBLE_DEVICES and counts cards in an order of its own, so that torch's
+    ``cuda:0`` may be any of its cards: only a UUID names the same card in both. ``nvml`` stands for
+    the module ``pynvml``. The file ``driver`` exists if NVIDIA's driver is loaded.
+    """
+
+    def __init__(self, nvml: Any = None, driver: Path = DRIVER) -> None:
+        self._nvml = nvml
+        self._driver = driver
+        self._opened: dict[str, GpuWatch | UnwatchableCard] = {}
+        self._used: dict[str, None] = {}
+        self._handles: Sequence[Any] | None = None
+        self.at_power_limit: set[str] = set()
+        """Cases in which a card reached its power limit."""
+
+    def of(self, uuid: str) -> GpuWatch | None:
+        """Return the watch on the card that torch calls ``uuid``, or None if there can't be one."""
+        self._used[uuid] = None
+        watch = self._watch(uuid)
+        return None if isinstance(watch, UnwatchableCard) else watch
+
+    def group(self, uuids: Sequence[str]) -> tuple[GpuWatch, ...]:
+        """Return the watches on all of these cards, or none if one of them can't be watched."""
+        cards = tuple(card for card in map(self.of, dict.fromkeys(uuids)) if card)
+        return cards if len(cards) == len(set(uuids)) else ()
+
+    def facts(self, uuids: Sequence[str]) -> dict[str, str]:
+        """Return what decides the speed of these cards. Cards that differ have a value each."""
+        watches = map(self._watch, uuids)  # an unwatchable card is noted if a worker uses it
+        of_cards = [watch.facts() for watch in watches if isinstance(watch, GpuWatch)]
+        names = dict.fromkeys(name for facts in of_cards for name in facts)
+        return {
+            name: ", ".join(dict.fromkeys(facts.get(name, "unknown") for facts in of_cards))
+            for name in names
+        }
+
+    def of_session(self, leader: int) -> tuple[GpuWatch, ...]:
+        """Return the watches on NVIDIA's cards that processes of this worker's session use.
+
+        Ranks and servers are such processes: their worker itself uses no card.
+        """
+        if not self._driver.exists():
+            return ()
+        nvml = self._binding()
+        uuids = []
+        try:
+            if self._handles is None:
+                nvml.nvmlInit()
+                every = range(nvml.nvmlDeviceGetCount())
+                self._handles = tuple(map(nvml.nvmlDeviceGetHandleByIndex, every))
+            for handle in self._handles:
+                pids = {each.pid for each in nvml.nvmlDeviceGetComputeRunningProcesses(handle)}
+                if any(_session_of(pid) == leader for pid in pids - {leader}):
+                    uuids.append(str(nvml.nvmlDeviceGetUUID(handle)).removeprefix("GPU-"))
+        except nvml.NVMLError:
+            return ()
+        return self.group(uuids)
+
+    def _watch(self, uuid: str) -> GpuWatch | UnwatchableCard:
+        if uuid not in self._opened:
+            try:
+                self._opened[uuid] = open_gpu_watch(self._binding(), uuid)
+            except UnwatchableCard as reason:
+                self._opened[uuid] = reason
+        return self._opened[uuid]
+
+    def _binding(self) -> Any:
+        if self._nvml is None:
+            import pynvml
+
+            self._nvml = pynvml
+        return self._nvml
+
+    def notes(self) -> tuple[str, ...]:
+        """Return what went unseen, and why: a sentence each, no two alike."""
+        notes = [note for uuid in self._used for note in _unseen(self._opened[uuid])]
+        if self.at_power_limit:
+            cases = ", ".join(sorted(self.at_power_limit))
+            notes.append(
+                f"The card reached its power limit in {cases}: both sides took turns of a second, "
+                "each at the clock that its own power allows."
+            )
+        return tuple(dict.fromkeys(notes))
+
+
+def read_as_one(cards: Sequence[GpuWatch]) -> GpuState | None:
+    """Return the joined state of a worker's cards, or None without any."""
+    return GpuState.joined([card.read() for card in cards]) if cards else None
+
+
+def reach_power_limit(cards: Sequence[GpuWatch], after_s: float) -> bool:
+    """Return whether one of the cards is at its power limit ``after_s`` from now."""
+    sleep(after_s)
+    return any(card.read().at_power_limit for card in cards)
+
+
+def own_pids(state: GpuState, workers: Collection[int]) -> frozenset[int]:
+    """Return the ``workers``, and those processes on the card that are in a worker's session."""
+    listed = state.compute_pids or frozenset()
+    return frozenset(workers) | {pid for pid in listed if _session_of(pid) in workers}
+
+
+def _session_of(pid: int) -> int:
+    try:
+        return os.getsid(pid)
+    except OSError:  # it has ended, or is outside this system's view
+        return 0
+
+
+def _unseen(watch: GpuWatch | UnwatchableCard) -> list[str]:
+    if isinstance(watch, UnwatchableCard):
+        unseen = "Its slowdowns and foreign processes went unseen."
+        return [f"The card was not watched: {watch}. {unseen}"]
+    return [f"NVML can't read the card's {what} ({why})." for what, why in watch.unknown.items()]

@@ -1,11 +1,8 @@
-"""Isolates measured code: no tokens in its reach.
+"""Isolates measured code: no tokens in its reach, and an environment that keeps it quiet.
 
 Another process's environment and memory (``/proc/PID/environ``, ``mem``, ptrace) are open to the
 same user, so a benchmark could read every secret of the shell that started perfci and of the
 runner. perfci closes its own process, by ``PR_SET_DUMPABLE``.
-
-A launcher has to become Python itself (``exec``): perfci speaks with workers over descriptors that
-they inherit, pins them, and watches and ends them by their process id.
 
 actions/checkout leaves its token in git's configuration by default: up to v5 as an ``extraheader``
 of the repository, from v6 on in a file below ``$RUNNER_TEMP`` that an ``includeIf.gitdir`` names.
@@ -15,44 +12,20 @@ from __future__ import annotations
 
 import ctypes
 import os
+import platform
 import re
-import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 
 from perfci.errors import UsageError
 from perfci.files import expanded
 from perfci.measure.checkout.git import attempt
+from perfci.measure.machine.cores import CorePlan
+from perfci.model.measuring import Quiet
 
 _PR_SET_DUMPABLE = 4
 """The option's number in ``sys/prctl.h``."""
-_LAUNCHER_ANSWER_S = 60.0
-"""Longest time that a launcher may take to become Python."""
-_MARK = "PERFCI_LAUNCHED"
-"""Variable that a launcher has to pass on, as it has to pass on all of a worker's."""
-_LAUNCHER_PROBE = (
-    "import os, sys; "
-    "os.write(int(sys.argv[1]), "
-    "f'{os.getpid()} {os.environ.get(sys.argv[2])} {os.getcwd()}'.encode())"
-)
-_ADVICE = (
-    "ssh, docker run, apptainer exec and srun start another process: put them before perfci, as in "
-    "`docker run IMAGE perfci compare …`, or submit by --slurm. What becomes the command that it "
-    "is given works: numactl, taskset, setarch, env, chroot, nsenter."
-)
-_CONTAINERS = {
-    **dict.fromkeys(
-        ("docker", "podman", "nerdctl"),
-        "starts Python in a container by another process, which passes no open descriptor on",
-    ),
-    **dict.fromkeys(
-        ("apptainer", "singularity"),
-        "stays alive next to Python, which is then not the process that perfci started",
-    ),
-}
-"""Programs whose ``run`` and ``exec`` can't launch workers, with the reason."""
 TOKEN_NAMES = (
     "GITHUB_TOKEN",
     "GH_TOKEN",
@@ -78,57 +51,35 @@ _KEPT_READABLE = {"store", "cache"}
 """git's credential helpers that give what they keep to any process of the user."""
 
 
+_ALLOWED = frozenset(
+    {
+        "CC", "CXX", "HOME", "LANG", "LANGUAGE", "LD_LIBRARY_PATH", "LOGNAME", "PATH", "SHELL",
+        "TERM", "TZ", "USER", "VIRTUAL_ENV", "CONDA_PREFIX", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR",
+    }
+)  # fmt: skip
+_RECORDED_PREFIXES = ("CUBLAS_", "GLOO_", "NCCL_", "UCX_", "VLLM_")
+"""Begin settings of communication and serving libraries. They decide speed, and so are facts."""
+_ALLOWED_PREFIXES = (
+    *("LC_", "CUDA_", "NVIDIA_", "TORCH", "PYTORCH_", "TRITON_", "KMP_", "HF_HUB_"),
+    *_RECORDED_PREFIXES,
+)
+_REFUSED = frozenset({"TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "TORCH_LOGS", "TORCHINDUCTOR_CACHE_DIR"})
+"""These change what torch does. They are passed only if the user names them."""
+_SECRET_WORDS = ("TOKEN", "SECRET", "PASSWORD", "CREDENTIAL", "API_KEY")
+"""A variable with one of these words in its name is passed only if the user names it."""
+_MALLOC = {
+    # glibc keeps freed pages. Without these settings, tensors over 128 KiB page-fault on each call
+    # in some processes.
+    "MALLOC_MMAP_THRESHOLD_": "1073741824",
+    "MALLOC_TRIM_THRESHOLD_": "1073741824",
+    "MALLOC_TOP_PAD_": "67108864",
+}
+_NETWORK_OFF = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
+
+
 def close_to_others() -> None:
     """Close this process to all others of this user. Root, with all rights, can still read it."""
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
-
-
-def require_exec(launcher: Sequence[str], python: str, environment: Mapping[str, str]) -> None:
-    """Raise UsageError unless ``launcher`` becomes ``python`` and passes on what it inherits."""
-    for program, verb in pairwise(launcher):
-        reason = _CONTAINERS.get(Path(program).name)
-        if reason and verb in {"run", "exec"}:
-            raise _refused(launcher, reason)
-    here = os.getcwd()  # noqa: PTH109 (compared with what the other process says)
-    answers, end = os.pipe()
-    with open(answers, "rb") as answer:  # noqa: PTH123 (a descriptor)
-        try:
-            process = subprocess.Popen(
-                [*launcher, python, "-c", _LAUNCHER_PROBE, str(end), _MARK],
-                pass_fds=(end,),
-                env={**environment, _MARK: "1"},
-                cwd=here,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise _refused(launcher, f"can't be started: {error.strerror}") from error
-        finally:
-            os.close(end)
-        try:
-            output = (
-                process.communicate(timeout=_LAUNCHER_ANSWER_S)[0].decode(errors="replace").strip()
-            )
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.communicate()
-            raise _refused(launcher, f"gives no answer within {_LAUNCHER_ANSWER_S:g} s") from None
-        pid, mark, folder = (answer.read().decode(errors="replace").split(" ", 2) + 3 * [""])[:3]
-    if not pid:
-        last = output.splitlines()[-1:] or [f"exit code {process.returncode}"]
-        raise _refused(launcher, f"gives Python no open descriptor of perfci's ({last[0]})")
-    if int(pid) != process.pid:
-        raise _refused(launcher, "starts Python as another process than its own")
-    if mark != "1":
-        raise _refused(launcher, "keeps the variables of perfci's workers from Python")
-    if folder != here:
-        raise _refused(launcher, f"leaves the folder that it was started in, {here}, for {folder}")
-
-
-def _refused(launcher: Sequence[str], what: str) -> UsageError:
-    return UsageError("launcher", f"the launcher `{' '.join(launcher)}` {what}", _ADVICE)
 
 
 def tokens_in(environment: Mapping[str, str]) -> tuple[str, ...]:
@@ -234,3 +185,85 @@ def _keeps(setting: GitSetting) -> bool:
         and bool(words)
         and words[0] in _KEPT_READABLE
     )
+
+
+def child_environment(
+    inherited: Mapping[str, str],
+    quiet: Quiet,
+    threads: int,
+    passed: Sequence[str],
+    extra: Mapping[str, str],
+) -> dict[str, str]:
+    """Return a worker's whole environment: allow-listed names, quiet settings, then ``extra``.
+
+    ``passed`` names further variables that the user lets through. A variable whose name looks like
+    a secret's passes only if it is named there.
+    """
+    environment = {name: value for name, value in inherited.items() if _may_pass(name, passed)}
+    environment |= _NETWORK_OFF
+    environment["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"  # is_available() then opens no context
+    if quiet.hash_seed:
+        environment["PYTHONHASHSEED"] = "0"
+    if quiet.malloc:
+        environment |= _MALLOC
+    if quiet.threads:
+        for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+            environment[name] = str(threads)
+    if quiet.vec_isa:
+        # spares Inductor a probe that takes half as long as a compile
+        environment["TORCHINDUCTOR_VEC_ISA_OK"] = "1"
+    if not quiet.gc:
+        environment["PERFCI_GC"] = "1"
+    return environment | dict(extra)
+
+
+def quiet_facts(quiet: Quiet, plan: CorePlan) -> dict[str, str]:
+    """Return the settings as facts of the environment."""
+    switched = {f"quiet_{name}": str(getattr(quiet, name)).lower() for name in Quiet.__slots__}
+    facts = switched | {
+        "worker_cores": str(len(plan.workers) or "all"),
+        "threads": str(plan.threads),
+    }
+    if plan.near and plan.workers:  # where they aren't known, environments keep their keys
+        facts["cores_near_gpu"] = str(len(plan.near.intersection(plan.workers)))
+    return facts
+
+
+def library_facts(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings of communication and serving libraries, as facts of the environment.
+
+    A name that looks like a secret's is left out, even if ``pass_env`` has it.
+    """
+    return {
+        name: value
+        for name, value in sorted(environment.items())
+        if name.startswith(_RECORDED_PREFIXES) and _may_pass(name, ())
+    }
+
+
+def _may_pass(name: str, passed: Sequence[str]) -> bool:
+    if name in passed:
+        return True
+    if name in _REFUSED or any(word in name.upper() for word in _SECRET_WORDS):
+        return False
+    return name in _ALLOWED or name.startswith(_ALLOWED_PREFIXES)
+
+
+def host_facts() -> dict[str, str]:
+    """Return the CPU's model, the architecture and the system, the same on every call."""
+    return {
+        "system": platform.system().lower(),
+        "machine": platform.machine(),
+        "cpu": _cpu_model(),
+        "cpu_count": str(os.cpu_count() or 0),
+    }
+
+
+def _cpu_model() -> str:
+    path = Path("/proc/cpuinfo")
+    if path.exists():
+        for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+            name, _, value = line.partition(":")
+            if name.strip() == "model name":
+                return value.strip()
+    return platform.processor() or "unknown"

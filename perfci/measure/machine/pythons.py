@@ -1,14 +1,12 @@
-"""The Pythons of this machine that could measure, and the modules that they lack."""
+"""The Pythons of this machine that could measure."""
 
 from __future__ import annotations
 
-import difflib
 import os
-import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 _USUAL = (".venv", "venv")
@@ -16,8 +14,6 @@ _USUAL = (".venv", "venv")
 _PROBE = "import importlib.util, sys; sys.exit(not importlib.util.find_spec(sys.argv[1]))"
 _MOST_S = 20
 """Longest time of a probe."""
-_KNOWN = sys.stdlib_module_names | {"numpy", "perfci", "torch", "torchvision", "transformers"}
-"""Modules that a misspelt import may mean, besides the project's own."""
 
 
 def has_module(python: str, module: str) -> bool:
@@ -50,39 +46,6 @@ def other_python(module: str, environ: Mapping[str, str], root: Path) -> str:
     """Return the path of a Python with ``module``, in an environment or on PATH. Else empty."""
     tried = dict.fromkeys(_candidates(environ, root))
     return next((python for python in tried if has_module(python, module)), "")
-
-
-def lacking_module_advice(
-    python: str, module: str, environ: Mapping[str, str], root: Path, names: Iterable[str] = ()
-) -> str:
-    """Return what to do if ``python`` measured and lacks ``module``.
-
-    ``names`` are those of the project's packages. The advice never is to install a misspelt import,
-    or to install anything into perfci's own environment.
-    """
-    named = "name the Python that has it: `python` in [tool.perfci], or --python"
-    if other := other_python(module, environ, root):
-        named = f"{named} {shlex.quote(other)}, which has it"
-    if meant := _misspelt(module, {*names, *_KNOWN}):
-        return f"{python} has no {module}. Did you mean `import {meant}`? Otherwise {named}"
-    if _is_own(Path(python)):
-        return (
-            f"perfci's own Python measured, {python}, and has no {module}. Leave that environment "
-            f"as it is and {named}"
-        )
-    return (
-        f"{python} measured, and has no {module}. Install it there, `{shlex.quote(python)} -m pip "
-        f"install {module}`, or {named}"
-    )
-
-
-def _misspelt(module: str, names: Collection[str]) -> str:
-    """Return the name that ``module`` seems to misspell, by a letter or so, or an empty text."""
-    if module in names:
-        return ""
-    near = [name for name in names if abs(len(name) - len(module)) < 2 and len(name) > 3]
-    close = difflib.get_close_matches(module, near, n=1, cutoff=0.75)
-    return close[0] if close else ""
 
 
 def _candidates(environ: Mapping[str, str], root: Path) -> Iterator[str]:

@@ -1,8 +1,8 @@
 """glibc's allocator: the bytes that it has handed out, and when it gives back freed pages.
 
-The worker keeps freed pages (``machine.quiet``) and gives them back before its memory is read. It
-can't make other processes do the same. A pool's child that once held 210 MiB would look as large in
-every later call. So processes below the worker give back freed pages at once.
+The worker keeps freed pages (``machine.isolation``) and gives them back before its memory is read.
+It can't make other processes do the same. A pool's child that once held 210 MiB would look as large
+in every later call. So processes below the worker give back freed pages at once.
 """
 
 from __future__ import annotations
