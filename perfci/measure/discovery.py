@@ -8,15 +8,14 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from functools import reduce
 from operator import or_
 from pathlib import Path
 
-from perfci.config.loading import load_config, nearest
+from perfci.config.loading import load_config
 from perfci.errors import (
     BenchmarkError,
     MeasureError,
@@ -59,44 +58,26 @@ class SideDiscovery:
     used: tuple[CodeUsed, ...] = ()
 
 
-def discover(
-    plan: SessionPlan, executor: Executor, budget_end: float, begun: Callable[[str], None]
-) -> Iterator[tuple[str, SideDiscovery]]:
-    """Yield each side's name and what its benchmark files hold. ``begun`` takes the name first.
+def discover(plan: SessionPlan, executor: Executor, budget_end: float) -> dict[str, SideDiscovery]:
+    """Return what the benchmark files of each side hold, by the side's name.
 
-    All sides list their benchmarks at the same time if one of them can use the parent's cores. If a
-    file kills the worker, each file is listed alone, so that only that file fails. Raises
-    BenchmarkError if a benchmark is written wrongly, or a device that is installed there can't be
-    used: nothing was measured yet.
+    All sides list their benchmarks at the same time. Raises BenchmarkError if a benchmark is
+    written wrongly, or a device that is installed there can't be used: nothing was measured yet.
     """
     with ExitStack() as stack:
-        waiting: list[_ListingWorker] = []
+        listings: list[_ListingWorker] = []
         for side in plan.sides:
-            begun(side.name)
-            concurrent = bool(waiting) and bool(plan.cores.parent) and plan.config.quiet.threads
+            # the number of threads may follow from the cores: these are then the same for all
+            apart = plan.cores.parent if listings and plan.config.quiet.threads else ()
             order = plan.discovery_order(side)
-            listing = _ListingWorker(plan, side, executor, order, budget_end, concurrent=concurrent)
+            listing = _ListingWorker(plan, side, executor, order, budget_end, cores=apart)
             stack.callback(listing.close)
-            waiting.append(listing)
-            if plan.cores.parent and plan.config.quiet.threads and side is not plan.sides[-1]:
-                continue
-            for listing in waiting:
-                yield listing.side.name, _discovered(listing)
-            waiting.clear()
+            listings.append(listing)
+        return {listing.side.name: _discovered(listing) for listing in listings}
 
 
 def _discovered(listing: _ListingWorker) -> SideDiscovery:
-    plan, order = listing.plan, listing.order
-    try:
-        discovered = listing.answer()
-    except WorkerEnded as ended:
-        if len(order.benchmark_files) <= 1:
-            failure = _as_import_failure(ended.failure, order)
-            discovered = SideDiscovery(Discovery((), (failure,), {}))
-        else:
-            discovered = _one_by_one(listing, order)
-    if listing.side.name == "base" and len(plan.sides) > 1:
-        discovered = _tried_again(listing, discovered)
+    discovered = _listed(listing)
     for failure in discovered.discovery.failures:
         if failure.kind in _USERS_ERRORS:
             what, _, advice = failure.message.partition("\n")
@@ -106,56 +87,25 @@ def _discovered(listing: _ListingWorker) -> SideDiscovery:
     return discovered
 
 
-def _tried_again(listing: _ListingWorker, first: SideDiscovery) -> SideDiscovery:
-    """Import each file that failed on base once more, alone: the trouble may have passed.
-
-    A file that was cut short or lacks a module isn't tried again: the module stays missing.
-    """
-    failed = {
-        failure.case
-        for failure in first.discovery.failures
-        if failure.kind not in {CUT_SHORT, "ModuleNotFoundError"}
-    }
-    root = f"{listing.order.root}/"
-    files = tuple(f for f in listing.order.benchmark_files if f.removeprefix(root) in failed)
-    if not files:
-        return first
-    failed = {file.removeprefix(root) for file in files}
-    order = replace(listing.order, benchmark_files=files)
-    again = _one_by_one(listing, order)
-    before = tuple(failure for failure in first.discovery.failures if failure.case not in failed)
-    after = tuple(replace(failure, alone="failed") for failure in again.discovery.failures)
-    joined = _joined(
-        replace(part, discovery=replace(part.discovery, failures=failures))
-        for part, failures in ((first, before), (again, after))
-    )
-    discovery = replace(
-        joined.discovery,
-        facts={**joined.discovery.facts, **first.discovery.facts},
-        modules={**joined.discovery.modules, **first.discovery.modules},
-    )
-    return replace(joined, discovery=discovery)
+def _listed(listing: _ListingWorker) -> SideDiscovery:
+    """Return the answer. If a file kills the worker, each is listed alone: only that one fails."""
+    order = listing.order
+    try:
+        return listing.answer()
+    except WorkerEnded as ended:
+        if len(order.benchmark_files) <= 1:
+            named = ", ".join(file.removeprefix(f"{order.root}/") for file in order.benchmark_files)
+            failure = replace(ended.failure, case=named, stage="import")
+            return SideDiscovery(Discovery((), (failure,), {}))
+    files = order.benchmark_files
+    return _joined([_listed(listing.again(replace(order, benchmark_files=(f,)))) for f in files])
 
 
-def _one_by_one(listing: _ListingWorker, order: WorkOrder) -> SideDiscovery:
-    """Ask for each of the files of ``order`` alone."""
-    results: list[SideDiscovery] = []
-    for file in order.benchmark_files:
-        alone = replace(order, benchmark_files=(file,))
-        try:
-            results.append(listing.again(alone).answer())
-        except WorkerEnded as ended:
-            failure = _as_import_failure(ended.failure, alone)
-            results.append(SideDiscovery(Discovery((), (failure,), {})))
-    return _joined(results)
-
-
-def _joined(parts: Iterable[SideDiscovery]) -> SideDiscovery:
+def _joined(parts: Sequence[SideDiscovery]) -> SideDiscovery:
     """Return what several workers of a side listed as one discovery.
 
     If two of them have a fact, an import or a module of the same name, the later one counts.
     """
-    parts = tuple(parts)
     discoveries = [part.discovery for part in parts]
     discovery = replace(
         next((answered for answered in discoveries if answered.modules), discoveries[0]),
@@ -169,10 +119,7 @@ def _joined(parts: Iterable[SideDiscovery]) -> SideDiscovery:
 
 
 class _ListingWorker:
-    """A worker that lists benchmarks, from its start to its answer.
-
-    If ``concurrent``, it runs next to another side's worker, on the parent's cores.
-    """
+    """A worker that lists benchmarks on ``cores``, from its start to its answer."""
 
     def __init__(
         self,
@@ -181,17 +128,16 @@ class _ListingWorker:
         executor: Executor,
         order: WorkOrder,
         budget_end: float,
-        *,
-        concurrent: bool = False,
+        cores: tuple[int, ...] = (),
     ) -> None:
         self.plan, self.side, self.order = plan, side, order
         self._executor, self._budget_end = executor, budget_end
         self._watched = plan.watched(side)
         launch = plan.launch(side, self._watched)
-        if concurrent:
-            launch = replace(launch, affinity=plan.cores.parent)
         self._closed = False
-        self._worker = executor.start(order, launch, budget_end=math.inf)
+        self._worker = executor.start(
+            order, replace(launch, affinity=cores or launch.affinity), budget_end=math.inf
+        )
 
     def again(self, order: WorkOrder) -> _ListingWorker:
         """Return another worker of the same side, which lists by ``order``."""
@@ -211,8 +157,7 @@ class _ListingWorker:
             worker.stage = "done"
         except WorkerEnded as ended:
             if ended.failure.kind == "timeout" and within_s < timeout:
-                part = "half of what was left of the budget"
-                message = f"{ended.failure.message}, {part}" if left_s > 1.0 else "the budget ended"
+                message = f"{ended.failure.message}, half of what was left of the budget"
                 raise WorkerEnded(
                     replace(ended.failure, kind=CUT_SHORT, message=message)
                 ) from ended
@@ -238,11 +183,6 @@ def _with_advice(failure: Failure, advice: str) -> Failure:
     if not advice or failure.kind not in {"ImportError", "ModuleNotFoundError"}:
         return failure
     return replace(failure, message=f"{failure.message}\n{advice}")
-
-
-def _as_import_failure(failure: Failure, order: WorkOrder) -> Failure:
-    named = [file.removeprefix(f"{order.root}/") for file in order.benchmark_files]
-    return replace(failure, case=", ".join(named), stage="import")
 
 
 def require_own_code(
@@ -301,12 +241,10 @@ def without_benchmark(
     names = sorted(
         {case.benchmark for side in discoveries.values() for case in side.discovery.cases}
     )
-    notes = []
-    for name in sorted(set(thresholds).difference(names)):
-        near = nearest(name, names)
-        hint = f" Did you mean `{near}`?" if near else ""
-        notes.append(f"The thresholds of `{name}`: no benchmark has that name.{hint}")
-    return tuple(notes)
+    return tuple(
+        f"The thresholds of `{name}`: no benchmark has that name."
+        for name in sorted(set(thresholds).difference(names))
+    )
 
 
 def not_matching(plan: SessionPlan) -> tuple[str, ...]:
@@ -351,31 +289,24 @@ def require_cases(
                 "hangs, mend it.".strip(),
             )
         advice = "Fix the import"
-        if first.kind == "SyntaxError":
-            advice = "Correct that line"
-        elif first.kind == "timeout":
+        if first.kind == "timeout":
             advice = "Mend what hangs there, or raise `timeout` in [tool.perfci]"
         elif lacking := _LACKING.search(first.message):
             advice = (
                 f"{plan.sides[-1].side.python} measured. Install {lacking[1]} there, or name the "
                 "Python that has it: `python` in [tool.perfci], or --python"
             )
-        base = plan.discovered.get("base")
-        alone = " with head's code, as it can with base's" if base and base.cases else ""
         raise UnbuiltCommit(
             "no-benchmark-imports",
-            f"no benchmark file in {where} could be imported{alone}; {first.kind}: "
+            f"no benchmark file in {where} could be imported; {first.kind}: "
             f"{'' if first.message.startswith(first.case) else f'{first.case}: '}{first.message}",
             "\n".join((first.log_tail, *notes, f"{advice}.")).strip(),
         )
     if not (plan.head_root / where).exists():
-        folders = [path.name for path in plan.head_root.iterdir() if path.is_dir()]
-        near = [f"Did you mean `{name}`?" for name in get_close_matches(where, folders, n=1)]
-        advice = " ".join(
-            (*near, "Set `benchmarks` in [tool.perfci], or begin with `perfci init`.")
-        )
         raise UsageError(
-            "no-benchmarks", f"no benchmarks in {where}: head has no such folder", advice
+            "no-benchmarks",
+            f"no benchmarks in {where}: head has no such folder",
+            "Set `benchmarks` in [tool.perfci], or begin with `perfci init`.",
         )
     raise UsageError(
         "no-benchmarks",
@@ -432,25 +363,23 @@ def own_cases(
 
     A case that base's own definition skips is not among them.
     """
-    unknown = OwnCases(frozenset(), frozenset(), frozenset(), known=False)
     with ExitStack() as stack:
         try:
             base = stack.enter_context(check_out_base())
             own = load_config(base.root)
-        except (UsageError, MeasureError):  # of base's configuration, environment or build
-            return unknown
-        files = plan.benchmark_files(base.root)
-        files += files_in(base.root, own.benchmarks, own.pattern)
-        files = tuple(dict.fromkeys(files))
-        if not files:
-            return OwnCases(frozenset(), frozenset(), frozenset())
-        here = replace(plan, sides=(base,))
-        order = replace(here.discovery_order(base), benchmark_files=files, project=())
-        until = max(budget_end, executor.now() + 2 * _LEAST_IMPORT_S)
-        try:
+            files = (
+                *plan.benchmark_files(base.root),
+                *files_in(base.root, own.benchmarks, own.pattern),
+            )
+            files = tuple(dict.fromkeys(files))
+            if not files:
+                return OwnCases(frozenset(), frozenset(), frozenset())
+            here = replace(plan, sides=(base,))
+            order = replace(here.discovery_order(base), benchmark_files=files, project=())
+            until = max(budget_end, executor.now() + 2 * _LEAST_IMPORT_S)
             discovery = _discovered(_ListingWorker(here, base, executor, order, until)).discovery
-        except BenchmarkError:  # a benchmark that is written wrongly there
-            return unknown
+        except (UsageError, MeasureError):  # of base's configuration, environment, build, benchmark
+            return OwnCases(frozenset(), frozenset(), frozenset(), known=False)
         broken = {failure.case for failure in discovery.failures}
         unread = [file for file in files if Path(file).relative_to(base.root).as_posix() in broken]
         names = {name for literals in written_in(base.root, unread).values() for name in literals}

@@ -33,7 +33,6 @@ from perfci.model.finding import finding
 from perfci.model.measuring import ROUNDS_OF_AN_ANCESTOR, WorkerFailure, WorkerOutput
 from perfci.model.worker import UNLIKE_FRESH, WRONG_CODE
 from perfci.units import first_of
-from perfci.verdict.decision import failed_on_base
 from perfci.verdict.row_status import may_be_untouched
 from perfci.verdict.shards import scaled_family
 from perfci.verdict.stopping import rounds_of_ancestor
@@ -137,8 +136,6 @@ class Session:
         ended = "done"
         try:
             ended = self._all(states)
-            if ended == "done":
-                self._try_base_alone(states)
         except KeyboardInterrupt:
             ended = "interrupted"
             notes.append("Interrupted: this is what was measured until then.")
@@ -381,24 +378,6 @@ class Session:
         self._workplace.shown.progress(
             Progress(case, number, self._rounds, planned, self._elapsed_s(), shortage)
         )
-
-    def _try_base_alone(self, states: Sequence[CaseState]) -> None:
-        """If base failed next to head, run base once more without head, to see which is at fault.
-
-        The numbers are not kept, because they belong to no pair.
-        """
-        if len(self._plan.sides) < 2:
-            return
-        base = [side for side in self._plan.sides if side.name == "base"]
-        for state in states:
-            if not failed_on_base(state.failures) or not self._has_time_for(state):
-                continue
-            # a starter forks base, because a benchmark may kill its parent: that must not be perfci
-            with self._starters.serving([state.case], self._sweeps) as starters:
-                measured = self._measured(state, base, state.rounds + 1, frozenset(), starters)
-            self._note(state, measured)
-            outcome = "failed" if any(side.failure for side in measured) else "ran"
-            state.failures[:] = [replace(failure, alone=outcome) for failure in state.failures]
 
     def _note(self, state: CaseState, measured: Sequence[RoundSide]) -> None:
         """Note the results of a round in the log.

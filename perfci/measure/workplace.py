@@ -174,7 +174,6 @@ class Workplace:
                 stage="import",
                 kind=failure.kind,
                 message=failure.message,
-                alone=failure.alone,
             )
             for side, present, others in (
                 ("base", base_ids, cases),
@@ -379,13 +378,9 @@ def _changes(sides: Sequence[SidePlan]) -> dict[str, tuple[str, ...]]:
 def _find_benchmarks(
     plan: SessionPlan, budget_end: float, journal: Journal, context: SessionContext
 ) -> dict[str, SideDiscovery]:
-    result = {}
-
-    def begun(name: str) -> None:
-        context.shown.step(f"looking for benchmarks on {name} …")
-
-    for name, discovered in discover(plan, context.executor, budget_end, begun):
-        result[name] = discovered
+    context.shown.step("looking for benchmarks …")
+    result = discover(plan, context.executor, budget_end)
+    for name, discovered in result.items():
         cases, failures = discovered.discovery.cases, discovered.discovery.failures
         journal.note(f"{name}: {len(cases)} cases, {len(failures)} files failed")
         for failure in failures:

@@ -43,8 +43,7 @@ class Failure:
     """A failure of ``case`` (or of benchmark files, by comma) on ``side`` to be measured.
 
     ``stage`` is the worker's step that failed. ``kind`` is the sort of failure: an exception's
-    name, or a slug such as ``timeout``. ``log_tail`` is the end of the worker's output. ``alone``
-    is the outcome of running the case again by itself: ``ran``, ``failed``, or "" if it didn't.
+    name, or a slug such as ``timeout``. ``log_tail`` is the end of the worker's output.
     """
 
     case: str
@@ -53,7 +52,6 @@ class Failure:
     kind: str
     message: str
     log_tail: str = ""
-    alone: str = ""
 
 
 Direction = Literal["lower", "higher"]

@@ -60,10 +60,9 @@ def _bursts_disturbed(*, workers: int, reason: str) -> str:
     )
 
 
-def _failed(*, side: str, stage: str, kind: str, message: str = "", alone: str = "") -> str:
+def _failed(*, side: str, stage: str, kind: str, message: str = "") -> str:
     text = f": {message}" if message else ""
-    again = {"": "", "ran": "; alone it ran", "failed": "; alone it failed again"}[alone]
-    return f"{side} failed in {stage} ({kind}){text}{again}"
+    return f"{side} failed in {stage} ({kind}){text}"
 
 
 def _few_rounds(*, rounds: int, needed: int, setting: str) -> str:

@@ -97,8 +97,6 @@ def failed_finding(failure: Failure) -> Finding:
     """Return a failure as a finding: side, stage, kind and the first line of its message."""
     lines = failure.message.strip().splitlines()
     more: dict[str, Plain] = {"message": lines[0]} if lines else {}
-    if failure.alone:
-        more["alone"] = failure.alone
     return finding("failed", side=failure.side, stage=failure.stage, kind=failure.kind, **more)
 
 

@@ -44,14 +44,11 @@ def compare(project: Project, *more: str, code: int | None = None) -> dict[str, 
     return project.report("compare", "HEAD~", "HEAD", "--rounds", "6", "--all", *more, code=code)
 
 
-def fail_base(
-    workers: Simulated, kind: str, message: str, *, in_round: int, alone: bool = True
-) -> None:
+def fail_base(workers: Simulated, kind: str, message: str, *, in_round: int) -> None:
     def before(order: WorkOrder, number: int) -> tuple[str, str] | None:
         if (order.case, order.side) != ("case", "base"):
             return None
-        fails = number == in_round or (number > in_round and not alone)
-        return (kind, message) if fails else None
+        return (kind, message) if number == in_round else None
 
     workers.before = before
 
@@ -79,19 +76,6 @@ def test_a_case_that_base_has_and_fails_is_not_decided(
     assert rows(report, "case")["latency_p50"]["status"] == "failed"
     assert message in " ".join(report["verdict"]["reasons"])
     assert rows(report, "steady")["latency_p50"]["status"] == "unchanged"
-
-
-@pytest.mark.parametrize(("alone", "outcome"), [(True, "ran"), (False, "failed")])
-def test_base_is_tried_once_more_without_head(
-    project: Project, workers: Simulated, alone: bool, outcome: str
-) -> None:
-    fail_base(workers, "SIGKILL", "crashed", in_round=1, alone=alone)
-    report = compare(project, "-k", "case")
-    assert [failure["alone"] for failure in report["failures"]] == [outcome]
-    assert workers.started["case", "base"] == 2
-    assert workers.started["case", "head"] == 1
-    assert f"alone it {outcome}" in report["verdict"]["reasons"][0]
-    assert "--benchmarks-of" in report["failures"][0]["message"]
 
 
 def test_strict_fails_where_base_failed(project: Project, workers: Simulated) -> None:
@@ -216,17 +200,16 @@ def test_a_case_whose_new_file_base_cannot_import_is_new(
 
 
 @pytest.mark.parametrize(
-    ("imported", "alone"),
+    "imported",
     [
-        ("if not hasattr(lib, 'mark'):\n    import absent_library", ""),
-        ("from lib import mark", "failed"),
-        ("import helper", "failed"),
-        ("if not hasattr(lib, 'mark'):\n    raise ImportError('made up', name='lib')", "failed"),
-        ("if not hasattr(lib, 'mark'):\n    raise RuntimeError('not ready')", "failed"),
+        "if not hasattr(lib, 'mark'):\n    import absent_library",
+        "from lib import mark",
+        "import helper",
+        "if not hasattr(lib, 'mark'):\n    raise RuntimeError('not ready')",
     ],
 )
 def test_a_case_that_base_has_is_not_new_where_base_cannot_import_heads_file(
-    project: Project, imported: str, alone: str
+    project: Project, imported: str
 ) -> None:
     bench = f"import lib\n{imported}\n" + STEADY + CASE.format("lib.work")
     head = {"lib.py": WORK + "\nmark = 1\n", HELPER: "import lib\nrun = lib.mark\n", BENCH: bench}
@@ -234,7 +217,6 @@ def test_a_case_that_base_has_is_not_new_where_base_cannot_import_heads_file(
     report = project.report("compare", "HEAD~", "HEAD", "--strict", code=3)
     assert report["verdict"]["status"] == "inconclusive"
     assert {row["status"] for row in report["results"]} == {"failed"}
-    assert {failure["alone"] for failure in report["failures"]} == {alone}
 
 
 @pytest.mark.parametrize(
