@@ -105,7 +105,7 @@ def show(case: str, key: str | None, config_path: Path | None) -> None:
             )
             say(f"  {name:<28} {middle:>12}   ({low} … {high}, {len(values)} workers)")
     if not shown:
-        raise _unknown(case, store)
+        raise _unknown(case)
 
 
 @baseline_command.command(
@@ -139,7 +139,7 @@ def remove(environment: str, case: str | None, config_path: Path | None) -> None
     _require_known(store, environment)
     removed = store.remove(environment, case)
     if not removed:
-        raise _unknown(case or environment, store)
+        raise _unknown(case or environment)
     for path in removed:
         say(f"removed {os.path.relpath(path)}")
 
@@ -164,14 +164,9 @@ def _require_known(store: BaselineStore, *keys: str) -> None:
             )
 
 
-def _unknown(what: str, store: BaselineStore) -> UsageError:
-    known = [baseline.case for key in store.environments() for baseline in store.load_all(key)]
-    import difflib
-
-    near = difflib.get_close_matches(what, known, n=1)
-    hint = f"Did you mean `{near[0]}`? " if near else ""
+def _unknown(what: str) -> UsageError:
     return UsageError(
         "unknown-baseline",
         f"no baseline is stored for {what}",
-        f"{hint}`perfci baseline list` shows all.",
+        "`perfci baseline list` shows all.",
     )

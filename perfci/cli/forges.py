@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from perfci.cli.options import FILE, config_option, root_here
-from perfci.cli.printing import answers, ask, is_quiet, say, show
+from perfci.cli.printing import is_quiet, say, show
 from perfci.cli.report import exit_code, worst_code
 from perfci.commands.workflows import ASKED_FOR, MOST_SHARDS, TRIGGERS, CiOptions
 from perfci.errors import EXIT_PASS
@@ -157,15 +157,15 @@ def comment_command(exit_with_verdict: bool, **given: Any) -> int:
 @click.option(
     "--package",
     default="",
-    metavar="NAME",
-    help="The package to measure where there are several: its name, or its folder.",
+    metavar="FOLDER",
+    help="The package to measure, by its folder (default: the one at the root or in src).",
 )
 @click.option(
     "--python",
     "measuring_python",
     default="",
     metavar="PATH",
-    help="The Python that has torch and measures (default: one that is found, or asked for).",
+    help="The Python that has torch and measures (default: .venv's or venv's, else perfci's own).",
 )
 def init_command(
     benchmarks: str,
@@ -195,7 +195,6 @@ def init_command(
         package,
         options if github else None,
         python=measuring_python,
-        ask=None if is_quiet() or not answers() else ask,
     )
     if is_quiet():
         return

@@ -6,7 +6,7 @@ import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -29,10 +29,7 @@ from perfci.cli.printing import is_coloured, is_quiet, say, show, styled
 from perfci.config.loading import Config
 from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS, UsageError
 from perfci.outputs import STANDARD_OUTPUT, write_files
-from perfci.report.clean import Clean, clean_line, clean_lines, clean_styled, one_line
-
-if TYPE_CHECKING:
-    from perfci.calibrate import Calibration
+from perfci.report.clean import clean_line, clean_styled, one_line
 
 _MARKS = {"ok": ("ok", "green"), "worse": ("worse", "yellow"), "impossible": ("STOP", "red")}
 """The mark and the colour of a finding, by its level."""
@@ -54,13 +51,11 @@ _MARKS = {"ok": ("ok", "green"), "worse": ("worse", "yellow"), "impossible": ("S
 )
 @seed_option
 @click.option("--json", "json_path", type=FILE, help="Write the calibration file here.")
-@click.option("--markdown", type=FILE, help="Write a summary, for a wiki page or an issue.")
 @showing_options
 def calibrate_command(
     rev: str,
     budget: float,
     json_path: Path | None,
-    markdown: Path | None,
     verbose: bool,
     **given: Any,
 ) -> int:
@@ -70,42 +65,26 @@ def calibrate_command(
     """
     from perfci.commands.calibrate import calibrated
     from perfci.commands.project import open_project
+    from perfci.report.calibration import headline, render_calibration, render_calibration_json
 
-    paths = {"json": json_path, "markdown": markdown}
-    outputs = {name: path for name, path in paths.items() if path is not None}
+    outputs = {"json": json_path} if json_path else {}
     project_options, options = split_options(given)
     with calling() as caller:
         project = open_project(caller, **project_options)
         calibration = calibrated(project, rev, replace(options, outputs=outputs), budget)
-    texts = {path: _rendered(name, calibration) for name, path in outputs.items()}
-    printed = texts.pop(STANDARD_OUTPUT, None)
-    try:
-        write_files(texts)  # first: a closed terminal loses no file
-    finally:
-        _show(calibration, verbose=verbose, err=printed is not None)
-    if printed is not None:
-        show(printed)
-    return EXIT_NO_VERDICT if calibration.untrusted else EXIT_PASS
-
-
-def _show(calibration: Calibration, *, verbose: bool, err: bool) -> None:
-    from perfci.report.calibration import headline, render_calibration
-
+    printed = json_path == STANDARD_OUTPUT
+    if json_path and not printed:
+        write_files({json_path: render_calibration_json(calibration)})
     if is_quiet():
         reasons = "; ".join(calibration.untrusted)
-        say(clean_line(reasons or headline(calibration), 1000), err=err)
-        return
-    width = shutil.get_terminal_size((100, 24)).columns
-    color = is_coloured(err=err)
-    show(render_calibration(calibration, width, color, verbose=verbose), err=err)
-
-
-def _rendered(form: str, calibration: Calibration) -> Clean:
-    from perfci.report.calibration import render_calibration_json, render_calibration_markdown
-
-    if form == "json":
-        return render_calibration_json(calibration)
-    return clean_lines(render_calibration_markdown(calibration))
+        say(clean_line(reasons or headline(calibration), 1000), err=printed)
+    else:
+        width = shutil.get_terminal_size((100, 24)).columns
+        color = is_coloured(err=printed)
+        show(render_calibration(calibration, width, color, verbose=verbose), err=printed)
+    if printed:
+        show(render_calibration_json(calibration))
+    return EXIT_NO_VERDICT if calibration.untrusted else EXIT_PASS
 
 
 @click.command("doctor", epilog="Example: perfci doctor --python .venv/bin/python")

@@ -84,11 +84,7 @@ class _LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
-            import difflib
-
-            near = difflib.get_close_matches(args[0], _COMMANDS, n=1)
-            hint = f" Did you mean `{near[0]}`?" if near else ""
-            ctx.fail(f"there is no command `{args[0]}`.{hint}")
+            ctx.fail(f"there is no command `{args[0]}`. `perfci --help` lists them")
         return super().resolve_command(ctx, args)
 
 

@@ -151,16 +151,6 @@ def is_terminal(*, err: bool = False) -> bool:
     return (sys.stderr if err else sys.stdout).isatty() and not (err and LOG.command)
 
 
-def answers() -> bool:
-    """Return whether a person at a terminal can be asked."""
-    return is_terminal() and sys.stdin.isatty()
-
-
-def ask(question: str) -> str:
-    """Return what the person at the terminal answers, or an empty text."""
-    return str(click.prompt(one_line(question), default="", show_default=False)).strip()
-
-
 def is_coloured(*, err: bool = False) -> bool:
     """Return whether the output may be coloured: on a terminal, but not under NO_COLOR."""
     return is_terminal(err=err) and _wants_colour()

@@ -27,9 +27,9 @@ from perfci.cli.printing import is_quiet, say, show
 from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS
 from perfci.outputs import (
     STANDARD_OUTPUT,
-    check_replaceable,
     check_writable,
     require_distinct,
+    require_own_site,
     write_files,
 )
 
@@ -170,9 +170,9 @@ def _check_outputs(
 ) -> None:
     """Fail before the history is read where an output can't be written, or two are one file."""
     written = {f"--{name}": path for name, path in outputs.items()}
-    require_distinct(written, history, {"--html": html} if html is not None else {})
+    require_distinct(written, history)
     if html is not None:
-        check_replaceable(html)
+        require_own_site(html)
     check_writable(outputs)
 
 

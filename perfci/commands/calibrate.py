@@ -6,15 +6,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from perfci.calibrate import Calibration, DefaultSession, SeenMetric
-from perfci.calibrate.identical_sides import Pairs, SessionRounds, calibrate, most_disturbing
+from perfci.calibrate import (
+    Calibration,
+    Pairs,
+    SeenMetric,
+    SessionRounds,
+    calibrate,
+    most_disturbing,
+)
 from perfci.commands.compare import MeasureOptions, now, selected_cases, within
 from perfci.measure.progress import CaseState, SessionResult
 from perfci.measure.session import SessionOptions, measure_cases
 from perfci.measure.workplace import open_workplace
-from perfci.model.case import Failure
 from perfci.model.measuring import MeasureSettings
-from perfci.units import format_duration
 from perfci.verdict.shards import whole_by_part
 from perfci.version import VERSION
 
@@ -32,7 +36,7 @@ def calibrated(project: Project, rev: str, options: MeasureOptions, budget_s: fl
     head = project.side("head", rev, options.python)
     context = project.session_context()
     sides = (replace(head, name="base"), head)
-    policy, settings = context.config.policy, context.config.settings
+    settings = context.config.settings
     with open_workplace(within(context, budget_s), sides, options.log_folder) as workplace:
         cases = selected_cases(workplace, options)
         scale = whole_by_part(workplace.cases(""), cases)  # the gate measures all cases
@@ -41,38 +45,30 @@ def calibrated(project: Project, rev: str, options: MeasureOptions, budget_s: fl
         sound = [state for state in result.states if state.rounds and not state.failures]
         rounds = session_rounds(sound, settings)
         pairs = [
-            Pairs(state.case, *(tuple(state.outputs[name]) for name in ("base", "head")))
+            Pairs(state.case, tuple(state.outputs["base"]), tuple(state.outputs["head"]))
             for state in sound
         ]
-        found = calibrate(pairs, policy, rounds, scale)
-        failures: list[Failure] = [*workplace.failures(cases), *result.failures]
-        failures += (failure for state in result.states for failure in state.failures)
-        notes = [*workplace.notes, *result.notes]
-        if rounds.most < settings.max_rounds:
-            notes.append(
-                f"The budget of {format_duration(settings.budget)} allows {rounds.most} rounds a "
-                "case, not `max_rounds`."
-            )
+        seen, comparisons = calibrate(pairs, context.config.policy, rounds, scale)
         return Calibration(
             perfci_version=VERSION,
             created_at=now(),
             side=next(side.side for side in workplace.plan.sides if side.name == "head"),
             environment=workplace.environments["head"],
-            session=DefaultSession(
-                rounds=settings.rounds,
-                max_rounds=settings.max_rounds,
-                budget_s=settings.budget,
-                alpha=policy.alpha,
-                comparisons=found.comparisons,
-            ),
+            session=rounds,
+            comparisons=comparisons,
             wall_s=workplace.elapsed_s(),
-            budget_s=budget_s,
             rounds=result.rounds,
-            seen=found.seen,
-            disturbance=most_disturbing(output for case in pairs for output in case.outputs),
-            failures=tuple(failures),
-            notes=tuple(notes),
-            untrusted=tuple(untrusted_reasons(result, found.seen)),
+            seen=seen,
+            disturbance=most_disturbing(
+                output for case in pairs for output in (*case.base, *case.head)
+            ),
+            failures=(
+                *workplace.failures(cases),
+                *result.failures,
+                *(failure for state in result.states for failure in state.failures),
+            ),
+            notes=(*workplace.notes, *result.notes),
+            untrusted=tuple(untrusted_reasons(result, seen)),
         )
 
 
@@ -91,7 +87,6 @@ def untrusted_reasons(result: SessionResult, seen: Sequence[SeenMetric]) -> Iter
         yield "it ended early"
     if not any(row.detectable is not None for row in seen):
         yield "nothing was measured often enough to know a spread; raise --budget"
-    alarms = [row for row in seen if row.false_alarm and row.gate == "fail"]
-    if alarms:
+    if alarms := [row for row in seen if row.false_alarm]:
         names = ", ".join(f"{row.case} {row.metric}" for row in alarms)
         yield f"identical sides were called different: {names}"

@@ -96,14 +96,14 @@ def _without_collection() -> Iterator[None]:
 
 
 def _write(trend: Trend, request: TrendRequest) -> None:
-    from perfci.outputs import files_of, replace_folder, write_files
+    from perfci.outputs import files_of, write_files, write_site
     from perfci.report.site.pages import render_site
 
     files = files_of(request.outputs)
     write_files({path: trend_text(name, trend) for name, path in files.items()})
     if request.html is not None:
         with run_all_on_cores(len(trend.series)) as run_all:
-            replace_folder(request.html, render_site(trend, run_all))
+            write_site(request.html, render_site(trend, run_all))
 
 
 def trend_text(form: str, trend: Trend) -> Clean:

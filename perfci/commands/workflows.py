@@ -164,13 +164,13 @@ def _action(repository: Repository, options: CiOptions) -> str:
         "no-action",
         own.caveat or f"{own.text} is not a commit of a repository on GitHub",
         "Install perfci from there, `pip install 'perfci @ git+https://github.com/…@COMMIT'`, or "
-        "name the repository that has its action: --action YOUR-ORG/perfci@COMMIT.",
+        "name the repository that has it and its action: --action YOUR-ORG/perfci@COMMIT.",
     )
 
 
 def _report_install(options: CiOptions) -> tuple[str, ...]:
     """Return the commands that install perfci where reports are read."""
-    commands = options.report_install or _locked_install(FOLDER.as_posix())
+    commands = options.report_install or _locked_install(FOLDER.as_posix(), _requirement(options))
     return _commands(commands, "--report-install")
 
 
@@ -361,7 +361,7 @@ def _default_branch(repository: Repository) -> str:
 
 def _install(root: Path, options: CiOptions) -> tuple[str, ...]:
     """Return the commands of a job that measures with perfci in the project's environment."""
-    own = (f"python -m pip install '{own_requirement().text}' {_project(root)}".rstrip(),)
+    own = (f"python -m pip install '{_requirement(options).text}' {_project(root)}".rstrip(),)
     return _commands(options.install or own, "--install")
 
 
@@ -415,24 +415,21 @@ def _fit(pattern: re.Pattern[str], value: str, what: str) -> str:
 
 def _caveat(options: CiOptions, what: str) -> str:
     """Return why the written files may install another perfci, or nothing."""
-    caveat = "" if options.install else own_requirement().caveat
+    caveat = "" if options.install else _requirement(options).caveat
     return f"{caveat}. {what}: say how, --install." if caveat else ""
 
 
-def _locked_install(folder: str) -> tuple[str, ...]:
-    """Return the commands of a locked installation, with the requirements in ``folder``.
-
-    UsageError if other machines can't install perfci from its source.
-    """
+def _requirement(options: CiOptions) -> OwnRequirement:
+    """Return perfci as it was installed here, or for others of the repository of its action."""
     own = own_requirement()
-    if own.caveat:
-        raise UsageError(
-            "of-a-folder",
-            own.caveat,
-            "Install perfci from its repository, `pip install 'perfci @ git+https://…@COMMIT'`, or "
-            "give the shell commands that install it: those of the jobs that measure, --install, "
-            "and of the one that comments, whose token can write: --report-install.",
-        )
+    if own.caveat and options.action:
+        name, _, commit = options.action.partition("@")
+        return OwnRequirement(f"perfci @ git+https://github.com/{name}@{commit}")
+    return own
+
+
+def _locked_install(folder: str, own: OwnRequirement) -> tuple[str, ...]:
+    """Return the commands of a locked installation, with the requirements in ``folder``."""
     # the requirements include the build backend, so that none is fetched for the build
     return (
         f"python -m pip install --require-hashes --only-binary :all: -r {folder}/{REQUIREMENTS}",

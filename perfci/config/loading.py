@@ -1,20 +1,18 @@
 """Read ``[tool.perfci]`` of pyproject.toml, or perfci.toml, as a frozen ``Config``.
 
-A mistyped key is an error that names the nearest right one. If it were ignored, a gate would
-silently be missing. msgspec checks types and bounds. The keys are walked here, because msgspec's
-messages name neither the nearest key nor the right way to write a value.
+A mistyped key is an error that lists the right ones. If it were ignored, a gate would silently be
+missing. msgspec checks types and bounds. The keys are walked here, because msgspec's messages name
+neither the keys nor the right way to write a value.
 """
 
 from __future__ import annotations
 
-import difflib
 import math
 import os
 import re
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
-from itertools import takewhile
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
@@ -61,11 +59,8 @@ def load_config(root: Path, explicit: Path | None = None) -> Config:
     """Return the configuration of the repository at ``root``, or the defaults.
 
     ``explicit`` names the file. Without it, perfci.toml is preferred to pyproject.toml. Raises
-    UsageError if the file can't be read or understood, or if there is a configuration nearer to
-    the current folder.
+    UsageError if the file can't be read or understood.
     """
-    if explicit is None:
-        _require_none_nearer(root, Path.cwd())
     files = (explicit,) if explicit else (root / OWN_FILE, root / PROJECT_FILE)
     for file in files:
         if explicit is None and not os.path.lexists(file):
@@ -79,14 +74,7 @@ def load_config(root: Path, explicit: Path | None = None) -> Config:
                 f"{file} can't be read: {reason}",
                 "Check the path given as --config." if explicit else "Correct the file.",
             ) from error
-        config = _with_suite(parse_config(text, str(file)), root)
-        if explicit and explicit.name == PROJECT_FILE and not _configures(explicit):
-            raise UsageError(
-                "no-configuration",
-                f"{file} was named as the configuration, and has no [tool.perfci]",
-                "Name a file that has one, or leave out --config.",
-            )
-        return config
+        return _with_suite(parse_config(text, str(file)), root)
     return _with_suite(Config(), root)
 
 
@@ -104,40 +92,6 @@ def _with_suite(config: Config, root: Path) -> Config:
     return structs.replace(config, benchmarks=place[0], pattern=place[1]) if place else config
 
 
-def _require_none_nearer(root: Path, here: Path) -> None:
-    """Raise UsageError if a folder from ``here`` up to below ``root`` has a configuration.
-
-    That folder may be a package of a monorepo. If its file were ignored, its gate would be missing.
-    """
-    if root not in here.parents:
-        return
-    below = (folder for folder in (here, *here.parents) if root in folder.parents)
-    for file in (folder / name for folder in below for name in (OWN_FILE, PROJECT_FILE)):
-        if _configures(file):
-            known = next(
-                (name for name in (OWN_FILE, PROJECT_FILE) if _configures(root / name)), ""
-            )
-            raise UsageError(
-                "nearer-configuration",
-                f"{file.relative_to(root)} configures perfci, but only the repository's root is "
-                f"read: {f'its {known}' if known else 'there is no configuration'}",
-                f"Name the one that is meant: --config {os.path.relpath(file, here)}. Its paths "
-                "are relative to the repository's root.",
-            )
-
-
-def _configures(file: Path) -> bool:
-    """Return whether ``file`` is perfci's own, or a pyproject.toml with ``[tool.perfci]``."""
-    if file.name == OWN_FILE:
-        return os.path.lexists(file)
-    try:
-        content = parse_toml(read_regular(file).decode("utf-8"))
-    except (OSError, ValueError):  # it configures nothing that would be ignored
-        return False
-    tool = content.get("tool")
-    return isinstance(tool, dict) and "perfci" in tool
-
-
 def parse_config(text: str, where: str) -> Config:
     """Return the ``Config`` in the TOML ``text`` of the file ``where``.
 
@@ -151,7 +105,6 @@ def parse_config(text: str, where: str) -> Config:
         ) from error
     name = ""
     if Path(where).name == PROJECT_FILE or "tool" in content:
-        _require_well_named(content, where)
         for part in ("tool", "perfci"):
             content = content.get(part, {})
             name = f"{name}.{part}".lstrip(".")
@@ -162,21 +115,6 @@ def parse_config(text: str, where: str) -> Config:
     location = KeyLocation(where, name)
     config = _config(read_table(Keys, content, location), location)
     return structs.replace(config, accept=_with_line_numbers(config.accept, text, where))
-
-
-def _require_well_named(content: Mapping[str, Any], where: str) -> None:
-    """Raise UsageError for a table that was meant as ``[tool.perfci]``."""
-    tool, tools = content.get("tool", {}), content.get("tools")
-    if isinstance(tool, dict) and "perfci" not in tool:
-        misnamed = [f"tool.{name}" for name in difflib.get_close_matches("perfci", tool, 1, 0.83)]
-        misnamed += ["perfci"] if "perfci" in content else []
-        misnamed += ["tools.perfci"] if isinstance(tools, dict) and "perfci" in tools else []
-        if misnamed:
-            raise UsageError(
-                "unknown-key",
-                f"{where}: `{misnamed[0]}` is not read by perfci",
-                "Did you mean `[tool.perfci]`?",
-            )
 
 
 def _config(keys: Keys, location: KeyLocation) -> Config:
@@ -341,12 +279,10 @@ class KeyLocation:
 
     def unknown(self, key: str, names: Iterable[str]) -> UsageError:
         """Return the error for a key that isn't one of the table's ``names``."""
-        names = list(names)
-        near = nearest(key, names)
         return UsageError(
             "unknown-key",
             f"{self.where}: `{self.key(key).path}` is not a key of perfci's",
-            f"{f'Did you mean `{near}`? ' if near else ''}Keys here: {', '.join(names)}.",
+            f"Keys here: {', '.join(names)}.",
         )
 
 
@@ -446,23 +382,3 @@ def _parts(hint: Any) -> tuple[Any, tuple[Meta, ...]]:
 
 def _is_struct(kind: Any) -> bool:
     return isinstance(kind, type) and issubclass(kind, Struct)
-
-
-def nearest(key: str, names: Iterable[str]) -> str:
-    """Return the name most like ``key``, or an empty string.
-
-    Of equally similar names, the one with the longest common beginning is the nearest. If it begins
-    with ``key`` and ``_``, the first such name is returned: `latency` gives `latency_p50`. `round`
-    gives `rounds`, not `round_time`.
-    """
-    names = list(names)
-
-    def likeness(name: str) -> tuple[float, int]:
-        alike = difflib.SequenceMatcher(None, key, name).ratio()
-        same = takewhile(lambda pair: pair[0] == pair[1], zip(key, name, strict=False))
-        return (alike, len(list(same)))
-
-    near = difflib.get_close_matches(key, names)
-    best = max(near, key=likeness, default="")
-    longer = [name for name in names if name.startswith(f"{key}_")]
-    return longer[0] if best in longer else best

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Literal
 
 import perfci
-from perfci.measure.configuration_advice import ConfigurationAdvice, folder_of
 from perfci.model.case import Failure
 from perfci.model.worker import WRONG_CODE
 from perfci.worker.hook.perfci_watch import VARIABLE, decoded_events, encoded
 from perfci.worker.loading import PREFIX
+from perfci.worker.own_packages import packages_in
 
 Where = Literal["own", "spared", "checkout", "another tree", "copy", ""]
 _FILES_SHOWN = 3
@@ -41,6 +41,10 @@ _CODE = (".py", ".pyc", ".egg", ".whl", ".zip", ".pyx", ".cu", ".cpp", ".c", ".p
 _LIBRARY = re.compile(r"\.(so|dylib|pyd)(\.\d+)*$")
 _MISSING = re.compile(r"No module named '([\w.]+)'|cannot import name '(\w+)' from '([\w.]+)'")
 _KEPT_OUT = re.compile(r"\(perfci keeps (.+?) out, which isn't its code\)")
+_BUILD = (
+    "Set `build` in [tool.perfci] to the commands that compile it, such as "
+    "`{python} setup.py build_ext --inplace`."
+)
 _HARNESS = f"{Path(perfci.__file__).resolve().parent}/"
 
 
@@ -92,10 +96,15 @@ class CodePlaces:
             }
         )
 
-    @property
-    def advice(self) -> ConfigurationAdvice:
-        """The advice on settings for this side's tree."""
-        return ConfigurationAdvice(Path(self.root), self.configured_path, self.built)
+    def folder_advice(self, folder: str | None) -> str:
+        """Return the advice to import from ``folder`` of the tree, or "" if that is done."""
+        if folder is None or folder in self.configured_path:
+            return ""
+        return f'Add "{folder}" to `python_path` in [tool.perfci].'
+
+    def package_advice(self, name: str) -> str:
+        """Return the advice to import the tree's package ``name``, or "" without one."""
+        return self.folder_advice(packages_in(self.root).get(name))
 
     def place(self, path: str) -> Where:
         """Return the owner of the real ``path``."""
@@ -233,21 +242,22 @@ def _wrong(event: CodeEvent, where: Where, places: CodePlaces) -> WrongCode:
     top = event.name.partition(".")[0]
     if where == "copy":
         top = top or _package_in(event.path)
-        advice = places.advice.package(top) if top else ""
+        advice = places.package_advice(top) if top else ""
         if not advice and _is_library(event.path):
-            advice = places.advice.build()
+            advice = _BUILD
         meant = f'Where the installed copy is meant: installed = ["{top}"].' if top else ""
         return WrongCode("copy", event.how, event.path, event.name, f"{advice} {meant}".strip())
     relative = _relative(event, where, places)
     if (Path(places.root) / relative).exists():
-        advice = places.advice.path(relative, event.name) or (
+        folder = folder_of(Path(places.root), relative, event.name)
+        advice = places.folder_advice(folder) or (
             f"This side has it as {relative}: use a path that is relative to the module's "
             "`__file__`, or to the current directory, which is the side's tree."
         )
     elif _is_library(event.path):
-        advice = places.advice.build()
+        advice = _BUILD
     else:
-        advice = (top and places.advice.package(top)) or (
+        advice = (top and places.package_advice(top)) or (
             "The commit doesn't have it. Add it to the repository, or make it with `build`."
         )
     file = relative if where == "checkout" else event.path
@@ -292,12 +302,29 @@ def missing_advice(message: str, places: CodePlaces) -> str:
         where = places.place(event.path)
         relative = _relative(event, where, places)
         if (Path(places.root) / relative).is_file():
-            return places.advice.path(relative, name)
+            return places.folder_advice(folder_of(Path(places.root), relative, name))
         if _is_library(event.path) and not places.built:
-            return places.advice.build()
+            return _BUILD
     top = name.partition(".")[0]
+    if "." not in name:
+        return places.package_advice(top)
     known = any(module == top or module.startswith(f"{top}.") for module in places.modules)
-    return places.advice.missing((name,)) if known or "." not in name else ""
+    return _BUILD if known and not places.built else ""
+
+
+def folder_of(tree: Path, file: str, module: str) -> str:
+    """Return the folder, relative to ``tree``, from which ``file`` is imported."""
+    path = Path(file)
+    if module and module != "__main__":
+        inner = path.parent if path.name.startswith("__init__.") else path
+        parts = module.split(".")
+        names = [*inner.parts[:-1], inner.name.partition(".")[0]]
+        if names[-len(parts) :] == parts:
+            return str(Path(*names[: -len(parts)]))
+    folder = path.parent
+    while (tree / folder / "__init__.py").is_file() and folder != Path():
+        folder = folder.parent
+    return str(folder)
 
 
 def described(code: WrongCode, side: str) -> str:

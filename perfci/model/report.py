@@ -5,11 +5,11 @@ Field names are fixed: scripts read them. ``docs/reference/fields.toml`` says wh
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
-from perfci.model import notebook
 from perfci.model.case import Failure, Gate
 from perfci.model.finding import Finding, Reason
 from perfci.model.run import Environment, Ran, Side
@@ -207,18 +207,12 @@ class Report:
         """Return the comparisons that regressed, whether they fail the report or not."""
         return tuple(row for row in self.results if row.status == "regressed")
 
-    def plot(self, metric: str = "latency_p50", axes: Any = None) -> Any:
-        """Draw each case's change of ``metric`` with its interval, and return matplotlib's axes.
-
-        Raises UsageError if matplotlib is not installed, or if no case has a change of the metric.
-        """
-        return notebook.plot(self, metric, axes)
-
     def __repr__(self) -> str:
-        return notebook.line(self)
-
-    def _repr_html_(self) -> str:
-        return notebook.table(self)
+        sides = " → ".join(side.sha[:10] or side.rev for side in (self.base, self.head) if side)
+        rows = ", ".join(
+            f"{count} {status}" for status, count in Counter(r.status for r in self.results).items()
+        )
+        return f"<perfci {self.command} {sides}: {self.verdict.status}; {rows or 'no rows'}>"
 
     def to_frame(self) -> pd.DataFrame:
         """Return a pandas frame with a row for each comparison; docs/api.md has the columns.

@@ -88,4 +88,4 @@ def test_a_copy_that_is_meant_is_measured_and_said(odd: Project, tmp_path: Path)
 def test_a_package_that_is_not_found_is_named_with_its_folder(odd: Project) -> None:
     done = odd.perfci("compare", "main", "feature")
     assert done.code == 3, done.text
-    assert 'Set python_path = ["python"] in [tool.perfci].' in done.err
+    assert 'Add "python" to `python_path` in [tool.perfci].' in done.err

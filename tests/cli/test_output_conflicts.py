@@ -61,19 +61,10 @@ def test_a_report_is_not_written_over_its_history(
     assert contents(kept) == before
 
 
-def test_a_site_is_not_put_around_the_history_or_another_output(
-    project: Project, kept: Path
-) -> None:
+def test_a_folder_with_other_files_gets_no_site(project: Project, kept: Path) -> None:
     before = contents(kept)
     trend = ("trend", "--history", str(kept / "g.sqlite"))
-    refused(project, *trend, "--html", str(kept / "folder"), slug="output-in-folder")
-    site = project.folder / "site"
-    refused(
-        project,
-        *(*trend, "--html", str(site), "--json", str(site / "t.json")),
-        slug="output-in-folder",
-    )
-    assert not site.exists()
+    refused(project, *trend, "--html", str(kept), slug="not-a-site")
     assert contents(kept) == before
 
 
@@ -102,7 +93,6 @@ def test_a_dash_is_standard_output_and_a_pipe_or_a_link_stays_what_it_is(
         ("run",),
         ("compare", "HEAD", "HEAD", "--allow-same-commit"),
         ("check",),
-        ("calibrate",),
         ("trend",),
     ],
     ids=lambda command: command[0],

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import sys
 import tomllib
-import venv
 from pathlib import Path
 
 import pytest
 
-from perfci.commands.first_benchmark import first_benchmark, package_models
-from perfci.commands.init import initialise
+from perfci.commands.init import first_benchmark, initialise
 from perfci.commands.workflows import CiOptions
 from perfci.measure.checkout.git import open_repository
 from perfci.outputs import silent
@@ -24,7 +22,6 @@ OPTIONS = CiOptions(install=("pip install .",), action=f"o/perfci@{40 * 'a'}")
     [
         (".venv", None, ".venv/bin/python"),
         ("venv", None, "venv/bin/python"),
-        ("environment", None, "environment/bin/python"),
         (".venv", OPTIONS, None),  # the jobs that it writes have an environment of their own
     ],
 )
@@ -41,23 +38,21 @@ def test_a_virtual_environment_in_the_folder_is_what_measures(
 
 
 @pytest.mark.parametrize(
-    ("folder", "name", "python_path"),
+    ("folder", "package", "python_path"),
     [
-        ("src", "toy-codec", None),
-        (".", "Toy.Codec", None),
-        ("python", "toy-codec", ["python"]),
-        ("libs/codec/src", "another", ["libs/codec/src"]),
+        ("src", "", None),
+        (".", "", None),
+        ("libs/codec/src", "libs/codec/src/toy_codec", ["libs/codec/src"]),
     ],
 )
 def test_the_first_benchmark_is_of_the_projects_own_package_and_runs(
-    project: Project, folder: str, name: str, python_path: list[str] | None
+    project: Project, folder: str, package: str, python_path: list[str] | None
 ) -> None:
-    project.write("pyproject.toml", f'[project]\nname = "{name}"\nversion = "1"\n')
-    if python_path:
-        project.write(f"{folder.removesuffix('/src')}/pyproject.toml", "")
+    project.write("pyproject.toml", '[project]\nname = "toy-codec"\nversion = "1"\n')
     project.write(f"{folder}/toy_codec/__init__.py", "")
+    project.write("src/another/__init__.py", "")
     project.commit("first")
-    initialise(open_repository(project.folder), "benchmarks", silent)
+    initialise(open_repository(project.folder), "benchmarks", silent, package)
     written = tomllib.loads((project.folder / "pyproject.toml").read_text())["tool"]["perfci"]
     assert written.get("python_path") == python_path
     first = (project.folder / "benchmarks" / "bench_first.py").read_text()
@@ -66,53 +61,15 @@ def test_the_first_benchmark_is_of_the_projects_own_package_and_runs(
     assert (done.code, done.out.split()[0]) == (0, "importing")
 
 
-def environment(project: Project, name: str, *, torch: bool = False) -> None:
-    """Make an environment without perfci, and with a torch of no content."""
-    venv.create(project.folder / name, symlinks=True)
-    if torch:
-        (packages,) = (project.folder / name).glob("lib/python*/site-packages")
-        (packages / "torch.py").write_text("")
-
-
-ENCODER = """\
-import torch
-from torch import nn
-from toy.blocks import Block
-class Encoder(nn.Module):
-    def __init__(self, width: int, depth=2):
-        super().__init__()
-        self.blocks = nn.Sequential(Block(width), Block(width))
-    def forward(self, x): return self.blocks(x)
-"""
-BLOCK = """\
-from torch import nn
-class Block(nn.Module):
-    def __init__(self, size, wide=256):
-        super().__init__()
-        self.up, self.down = nn.Linear(size, wide), nn.Linear(wide, size)
-    def forward(self, x): return self.down(self.up(x))
-"""
-BASE = """\
-from abc import abstractmethod
-from torch import nn
-class Operation(nn.Module):
-    def __init__(self): self.layer = nn.Linear(8, 8)
-    def forward(self, x): return x
-    @abstractmethod
-    def run(self): ...
-"""
-
-
-def test_the_first_benchmark_measures_the_model_that_the_package_exports(tmp_path: Path) -> None:
+def test_the_first_benchmark_names_the_models_of_the_package(tmp_path: Path) -> None:
     package = tmp_path / "toy"
     package.mkdir()
-    for name, text in (("a_base", BASE), ("blocks", BLOCK), ("encoder", ENCODER)):
-        (package / f"{name}.py").write_text(text)
-    (package / "__init__.py").write_text("from toy.encoder import Encoder\n")
-    assert [model.name for model in package_models(package)] == ["Encoder", "Block"]
-    text = first_benchmark(package)
-    assert "from toy import Encoder\n" in text
-    assert "model = Encoder(width=64).eval()" in text
-    assert "perfci.inference(model, torch.randn(batch, 64), items=batch)" in text
     (package / "__init__.py").write_text("")
-    assert package_models(package)[0].module == "toy.encoder"  # it is made of the other
+    (package / "other.py").write_text("class Encoder: ...\ndef broken(:\n")
+    (package / "encoder.py").write_text(
+        "from torch import nn\nclass Encoder(nn.Module): ...\nclass _Own(nn.Module): ...\n"
+    )
+    text = first_benchmark(package)
+    assert "import toy\n" in text
+    assert "#   toy.encoder.Encoder\n" in text
+    assert "_Own" not in text

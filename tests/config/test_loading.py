@@ -131,11 +131,11 @@ def test_perfcis_own_file_goes_before_pyproject_and_the_named_one_before_both(
 
 
 WRONG = [
-    ("round = 7", ("`round`", "`rounds`")),
-    ("[quiet]\npins = true", ("`quiet.pins`", "`pin`")),
-    ("[metrics.latency_p5]\nthreshold = 1", ("`metrics.latency_p5`", "mean `latency_p50`")),
-    ("[metrics.latency_p51]\nthreshold = 1", ("mean `latency_p50`",)),
-    ("[metrics.latency_p50]\nthreshhold = 1", ("latency_p50.threshhold", "`threshold`")),
+    ("round = 7", ("`round`", " rounds,")),
+    ("[quiet]\npins = true", ("`quiet.pins`", "pin,")),
+    ("[metrics.latency_p5]\nthreshold = 1", ("`metrics.latency_p5`", "latency_p50,")),
+    ("[metrics.latency_p51]\nthreshold = 1", ("latency_p50,",)),
+    ("[metrics.latency_p50]\nthreshhold = 1", ("latency_p50.threshhold", "threshold,")),
     ("[metrics.latency_p50]\nthreshold = 5", ("threshold` is 5", '"5%" or "500%"', "0.05")),
     ("[metrics.accuracy_loss]\nthreshold = 1.0", ("threshold` is 1.0", '"1%" or "100%"')),
     ("[metrics.graph_breaks]\nthreshold = '5%'", ("is '5%'", "an amount in count")),
@@ -177,7 +177,7 @@ WRONG = [
     ('history = ""', ("`history` is ''", "a text")),
     ("[trend]\nalpha = 0", ("`trend.alpha` is 0", "above zero, at most 0.5")),
     ("[trend]\ndrift_days = 1", ("`trend.drift_days` is 1", "at least 2")),
-    ("[trend]\nfloors = 0.1", ("`trend.floors`", "`floor`")),
+    ("[trend]\nfloors = 0.1", ("`trend.floors`", " floor,")),
     ("[aliases]\na = 1", ("`aliases.a` is 1", "a text")),
     ('[aliases]\na = "b"\nb = "a"', ("`aliases.a` is 'b'", "in its turn an alias")),
     ("a = = 1", ("not TOML", "line 1")),
@@ -225,14 +225,6 @@ def test_a_benchmarks_threshold_goes_before_the_metrics_and_its_own_before_both(
 def test_a_wrong_threshold_of_a_benchmark_is_refused(line: str) -> None:
     with pytest.raises(UsageError, match=r"thresholds\.encoder"):
         parse_config(f"[thresholds.encoder]\n{line}\n", "perfci.toml")
-
-
-@pytest.mark.parametrize("table", ["tool.perfcl", "tool.perf-ci", "tools.perfci", "perfci"])
-def test_a_misnamed_table_is_not_passed_over(table: str) -> None:
-    with pytest.raises(UsageError, match=f"`{table}` is not read") as told:
-        parse_config(f"[project]\nname = 'x'\n[{table}]\nrounds = 9\n", "pyproject.toml")
-    assert told.value.advice == "Did you mean `[tool.perfci]`?"
-    parse_config("[tool.perf]\n[tool.pytest]\n[tools]\n", "pyproject.toml")
 
 
 def test_a_file_that_cannot_be_read_is_an_error_not_the_defaults(tmp_path: Path) -> None:

@@ -81,12 +81,12 @@ def test_what_is_right(places: CodePlaces, how: str, path: str, name: str) -> No
 
 def test_the_error_says_what_to_write(places: CodePlaces) -> None:
     (wrong,) = used(places, "import", "checkout/libs/core/__init__.py", "core").wrong
-    assert 'Set python_path = ["libs"]' in wrong.advice
+    assert 'Add "libs" to `python_path`' in wrong.advice
     (wrong,) = used(places, "import", f"venv/{PACKAGES}/declared/x.py", "declared.x").wrong
     assert 'installed = ["declared"]' in wrong.advice
     path = f"{places.checkout}libs/core/__init__.py"
     message = f"No module named 'core' in the tree (perfci keeps {path} out, which isn't its code)"
-    assert 'Set python_path = ["libs"]' in missing_advice(message, places)
+    assert 'Add "libs" to `python_path`' in missing_advice(message, places)
 
 
 def test_an_installed_copy_that_is_meant_is_right_and_known(places: CodePlaces) -> None:

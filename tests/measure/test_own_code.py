@@ -83,7 +83,7 @@ def test_an_import_from_the_checkout_names_the_file_and_the_line_to_write(
     assert {failure["side"] for failure in report["failures"]} == {"base", "head"}
     for failure in report["failures"]:
         assert f"{far} out, which isn't its code" in failure["message"]
-        assert 'Set python_path = ["libs/core"]' in failure["message"]
+        assert 'Add "libs/core" to `python_path`' in failure["message"]
 
 
 def test_a_single_file_module_and_a_file_loaded_by_its_path_are_named(project: Project) -> None:
@@ -91,7 +91,7 @@ def test_a_single_file_module_and_a_file_loaded_by_its_path_are_named(project: P
     two_sides(project, "tools/single.py", {BENCH: benchmark(body), "tools/single.py": PACKAGE})
     session = Session(project, editable(project, "tools"))
     (failure,) = session.run()["failures"]
-    assert 'Set python_path = ["tools"]' in failure["message"]
+    assert 'Add "tools" to `python_path`' in failure["message"]
     path = project.folder / "tools/single.py"
     project.write(BENCH, benchmark(f"import runpy\nran(runpy.run_path({str(path)!r})['work']())"))
     project.commit("by its path")
@@ -172,7 +172,7 @@ def test_an_extension_that_only_the_checkout_has_is_an_error_with_the_build(
     )
     assert done.code == 2, done.text
     assert f"core/_C{SUFFIX} of the user's checkout" in done.err
-    assert 'Set build = ["{python} setup.py build_ext --inplace"]' in done.err
+    assert "`{python} setup.py build_ext --inplace`" in done.err
 
 
 def test_a_library_of_the_checkout_that_is_loaded_is_an_error(project: Project) -> None:

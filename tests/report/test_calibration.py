@@ -9,21 +9,16 @@ from rich.cells import cell_len
 
 from perfci.calibrate import Calibration
 from perfci.model.codec import CodecError, decode
-from perfci.report.calibration import (
-    render_calibration,
-    render_calibration_json,
-    render_calibration_markdown,
-)
+from perfci.report.calibration import render_calibration, render_calibration_json
 from tests.report.calibrations import ENCODER, everything, seen
 from tests.report.hostile import NAMES
-from tests.report.rendered import with_cmark_gfm
 
 
 @pytest.mark.parametrize("width", [80, 120])
 def test_the_terminal_says_first_what_this_machine_sees(width: int) -> None:
     text = render_calibration(everything(), width, color=False)
     first = " ".join(text.split("\n\n", maxsplit=1)[0].split())
-    assert f"this machine sees 1.3 % on {ENCODER}; 1 case is bimodal" in first
+    assert f"this machine sees 1.3 % on {ENCODER}" in first
     assert "don't rely on this: identical sides were called different" in first
     assert "\x1b" not in text
     assert max(map(cell_len, text.splitlines())) <= width
@@ -43,19 +38,9 @@ def test_json_refuses_what_is_not_finite() -> None:
         render_calibration_json(broken)
 
 
-def _without_code(tags: list[str]) -> list[str]:
-    return [tag for tag in tags if tag != "code"]
-
-
 @pytest.mark.parametrize("name", list(filter(None, NAMES)))
 def test_a_hostile_name_stays_text(name: str) -> None:
     calibration = everything(case=name, text=name)
-    page = with_cmark_gfm(render_calibration_markdown(calibration))
-    innocent = with_cmark_gfm(render_calibration_markdown(everything(case="x", text="x")))
-    # text between backticks is code, whoever wrote it
-    assert _without_code(page.tags) == _without_code(innocent.tags)
-    assert page.within_code <= {"wbr"}
-    assert len(page.cells) == len(innocent.cells)
     terminal = render_calibration(calibration, 100, color=False)
     assert "\x1b" not in terminal
     assert "\u202e" not in terminal

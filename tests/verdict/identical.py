@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from random import Random
 
-from perfci.calibrate.identical_sides import Pairs
+from perfci.calibrate import Pairs
 from perfci.model.measuring import WorkerOutput
 from tests.verdict.workers import case
 

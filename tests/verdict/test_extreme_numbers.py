@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as any_of
 
-from perfci.calibrate.identical_sides import Pairs
+from perfci.calibrate import Pairs
 from perfci.model.case import Kind, Metric
 from perfci.model.codec import to_plain
 from perfci.model.measuring import WorkerOutput

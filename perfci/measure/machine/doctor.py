@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -27,7 +26,6 @@ from perfci.measure.machine.cores import (
 )
 from perfci.measure.machine.gpu_watch import GpuWatch, UnwatchableCard, open_gpu_watch
 from perfci.measure.machine.isolation import (
-    OVERRIDE,
     child_environment,
     git_secrets,
     overridden,
@@ -36,21 +34,13 @@ from perfci.measure.machine.isolation import (
 from perfci.model.measuring import MeasureSettings, Quiet
 from perfci.units import counted
 
-_LEAST_DISK_GIB = 2.0
-_LEAST_MEMORY_GIB = 2.0
-_PROBE_S = 60.0
+_LEAST_GIB = 2.0
+"""Least free disk and memory."""
+_PROBE_S = 120.0
 """Longest time of a probe: importing torch from a cold disk takes long."""
-_LEAST_GIT = (2, 31)
-_GIT_ADVICE = "Install git 2.31 or newer."
-_TORCH_PROBE = """
-import importlib.metadata, json, sys
-answer = {"python": sys.version.split()[0], "version_info": list(sys.version_info[:2])}
-answer["executable"] = sys.executable
-try:
-    answer["torch"] = importlib.metadata.version("torch")
-except importlib.metadata.PackageNotFoundError:
-    answer["torch"] = None
-print(json.dumps(answer))
+_PYTHON_PROBE = """
+import sys, importlib.util
+print(*sys.version_info[:2], importlib.util.find_spec("torch") is not None, sys.executable)
 """
 _PIN_PROBE = """
 import os, sys
@@ -82,6 +72,23 @@ _worse = partial(HardwareFinding, "worse")
 _impossible = partial(HardwareFinding, "impossible")
 
 
+class _NoAnswer(Exception):
+    """A program can't be run, fails, or doesn't end; the message says which."""
+
+
+def _answer(*command: str, env: Mapping[str, str] | None = None) -> str:
+    """Return what a command prints, or raise _NoAnswer with the last line of its complaint."""
+    try:
+        done = subprocess.run(
+            command, env=env, capture_output=True, text=True, check=False, timeout=_PROBE_S
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise _NoAnswer(str(error)) from error
+    if done.returncode:
+        raise _NoAnswer((done.stderr.strip().splitlines() or ["it ended without a word"])[-1])
+    return done.stdout
+
+
 def examine(
     python: str,
     cache: Path,
@@ -95,19 +102,26 @@ def examine(
     The configuration of the repository at ``root``, or the file ``explicit``, says how workers are
     kept quiet.
     """
+    import psutil
     import pynvml
 
-    config, misread = _configuration(root, explicit)
+    findings: list[HardwareFinding] = []
+    config = Config()
+    try:
+        config = load_config(root, explicit)
+    except UsageError as error:
+        findings.append(_impossible("configuration", error.message, error.advice))
+    available = available_cores()
     return (
-        *misread,
+        *findings,
         _python(python, environment, launcher),
         _git(),
         _compiler(environment),
         _disk(cache),
-        _memory(),
-        cores(available_cores(), config.settings, config.quiet, cores_near_first(environment)),
-        quota(cpu_quota(), len(available_cores())),
-        load(os.getloadavg()[0], len(available_cores())),
+        _enough("memory", psutil.virtual_memory().available, "", "Two workers live at once."),
+        cores(available, config.settings, config.quiet, cores_near_first(environment)),
+        quota(cpu_quota(), len(available)),
+        load(os.getloadavg()[0], len(available)),
         frequency_governor(),
         turbo(),
         gpu(pynvml, lambda: card_of(python, environment, launcher)),
@@ -116,79 +130,43 @@ def examine(
     )
 
 
-def _configuration(root: Path, explicit: Path | None) -> tuple[Config, tuple[HardwareFinding, ...]]:
-    """Return the configuration, or the defaults and a finding where it can't be read."""
-    try:
-        return load_config(root, explicit), ()
-    except UsageError as error:
-        finding = _impossible("configuration", error.message, error.advice)
-        return Config(), (finding,)
+def _worker_python(
+    probe: str, python: str, environment: Mapping[str, str], launcher: Sequence[str]
+) -> str:
+    """Return what ``probe`` prints in the Python and environment of workers."""
+    env = child_environment(environment, Quiet(), 1, (), {})
+    return _answer(*launcher, python, "-P", "-c", probe, env=env)
 
 
 def _python(
     python: str, environment: Mapping[str, str], launcher: Sequence[str] = ()
 ) -> HardwareFinding:
     try:
-        done = _probed(_TORCH_PROBE, python, environment, launcher)
-    except subprocess.TimeoutExpired:
-        return _impossible(
-            "Python", f"{python}: no answer in {_PROBE_S:g} s", "Name one with --python."
-        )
-    if not done.returncode and not done.stdout.startswith("{"):
-        return _impossible("Python", f"{python} is no Python", "Name one with --python.")
-    if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["no answer"])[-1]
-        return _impossible("Python", f"{python}: {last}", "Name one with --python.")
-    answer = json.loads(done.stdout)
-    if launcher:  # behind a launcher, the same name may mean another Python
-        python = f"{answer['executable']}, behind the launcher"
-    if tuple(answer["version_info"]) < (3, 11):
-        return _impossible(
-            "Python", f"{answer['python']} at {python}", "Workers need Python 3.11 or newer."
-        )
-    if answer["torch"] is None:
-        return _worse(
-            "Python",
-            f"{answer['python']} at {python}, without torch",
-            "Install torch there, or name the Python that has it with --python; benchmarks "
-            "without torch can be measured as they are.",
-        )
-    return _ok("Python", f"{answer['python']} with torch {answer['torch']} at {python}")
-
-
-def _probed(
-    probe: str,
-    python: str,
-    environment: Mapping[str, str],
-    launcher: Sequence[str],
-    within_s: float = _PROBE_S,
-) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*launcher, python, "-P", "-c", probe],
-        env=child_environment(environment, Quiet(), 1, (), {}),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=within_s,
-    )
+        answer = _worker_python(_PYTHON_PROBE, python, environment, launcher)
+        major, minor, torch, executable = answer.strip().split(" ", 3)
+        version = int(major), int(minor)
+    except (_NoAnswer, ValueError) as error:
+        return _impossible("Python", f"{python}: {error}", "Name one with --python.")
+    # behind a launcher, the same name may mean another Python
+    where = f"{executable}, behind the launcher" if launcher else python
+    text = f"{major}.{minor} at {where}"
+    if version < (3, 11):
+        return _impossible("Python", text, "Workers need Python 3.11 or newer.")
+    if torch != "True":
+        advice = "Where benchmarks need torch, name the Python that has it with --python."
+        return _worse("Python", f"{text}, without torch", advice)
+    return _ok("Python", f"{text}, with torch")
 
 
 def _git() -> HardwareFinding:
-    path = shutil.which("git")
-    if path is None:
-        return _impossible("git", "not found", _GIT_ADVICE)
+    advice = "Install git 2.31 or newer."
     try:
-        done = subprocess.run(
-            [path, "--version"], capture_output=True, text=True, check=False, timeout=_PROBE_S
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return _impossible("git", f"{path} can't be run: {error}", _GIT_ADVICE)
-    match = re.search(r"(\d+)\.(\d+)\S*", done.stdout)
-    if done.returncode or not match:
-        last = (f"{done.stdout}\n{done.stderr}".strip().splitlines() or ["nothing"])[-1]
-        return _impossible("git", f"{path} --version says: {last}", _GIT_ADVICE)
-    if (int(match[1]), int(match[2])) < _LEAST_GIT:
-        return _impossible("git", f"{match[0]} at {path}", _GIT_ADVICE)
+        text = _answer("git", "--version")
+    except _NoAnswer as error:
+        return _impossible("git", str(error), advice)
+    match = re.search(r"(\d+)\.(\d+)\S*", text)
+    if match is None or (int(match[1]), int(match[2])) < (2, 31):
+        return _impossible("git", match[0] if match else text, advice)
     return _ok("git", match[0])
 
 
@@ -204,69 +182,60 @@ def _compiler(environment: Mapping[str, str]) -> HardwareFinding:
     )
 
 
-def _disk(cache: Path, usage: Callable[[Path], Any] = shutil.disk_usage) -> HardwareFinding:
+def _enough(subject: str, free: float, where: str, advice: str) -> HardwareFinding:
+    """Check that at least 2 GiB are free."""
+    gib = free / 2**30
+    if gib < _LEAST_GIB:
+        return _worse(subject, f"{gib:.1f} GiB free{where}", advice)
+    return _ok(subject, f"{gib:.0f} GiB free{where}")
+
+
+def _disk(cache: Path) -> HardwareFinding:
     existing = next(folder for folder in (cache, *cache.parents) if folder.exists())
-    free = usage(existing).free / 2**30
+    advice = "Set PERFCI_CACHE_DIR to a folder with 2 GiB for worktrees and compile caches."
     try:
         with tempfile.NamedTemporaryFile(dir=existing):
             pass
     except OSError as error:
-        return _impossible(
-            "cache folder",
-            f"{existing} can't be written: {error.strerror}",
-            "Set PERFCI_CACHE_DIR to a folder that can.",
-        )
-    if free < _LEAST_DISK_GIB:
-        return _worse(
-            "cache folder",
-            f"{free:.1f} GiB free at {existing}",
-            f"Worktrees and compile caches may need {_LEAST_DISK_GIB:.0f} GiB: make room, or set "
-            "PERFCI_CACHE_DIR.",
-        )
-    return _ok("cache folder", f"{free:.0f} GiB free at {existing}")
+        text = f"{existing} can't be written: {error.strerror}"
+        return _impossible("cache folder", text, advice)
+    return _enough("cache folder", shutil.disk_usage(existing).free, f" at {existing}", advice)
 
 
-def _memory() -> HardwareFinding:
-    import psutil
-
-    free = psutil.virtual_memory().available / 2**30
-    if free < _LEAST_MEMORY_GIB:
-        return _worse(
-            "memory",
-            f"{free:.1f} GiB available",
-            "Two workers live at once, each with its own torch (about 0.3 GiB) and your model.",
-        )
-    return _ok("memory", f"{free:.0f} GiB available")
+def _readable(
+    subject: str, text: str, advice: str, environment: Mapping[str, str]
+) -> HardwareFinding:
+    """Return the finding on secrets that benchmarks can read."""
+    if overridden(environment):
+        return _worse(subject, f"{text}; benchmarks can read that, as is allowed", advice)
+    return _impossible(subject, f"{text}; benchmarks can read that", f"{advice} Or --allow-token.")
 
 
 def _secrets(environment: Mapping[str, str]) -> HardwareFinding:
     present = tokens_in(environment)
     if not present:
         return _ok("secrets", "no token of GitHub's in the environment")
-    text = f"{', '.join(present)} set; benchmarks can read that"
-    if overridden(environment):
-        return _worse("secrets", f"{text}, as {OVERRIDE}=1 allows", "Take it away.")
-    return _impossible("secrets", text, "Measure in a job without it, or with --allow-token.")
+    return _readable(
+        "secrets", f"{', '.join(present)} set", "Measure in a job without it.", environment
+    )
 
 
 def _git_secrets(environment: Mapping[str, str], root: Path) -> HardwareFinding:
+    subject = "git's credentials"
     try:
         kept = git_secrets(root)
     except OutsideError as error:  # no git: the finding on git says what to do
-        return _worse("git's credentials", error.message)
+        return _worse(subject, error.message)
     if kept.settings:
-        text = f"{', '.join(kept.settings)}; benchmarks can read that"
         advice = "Take it away; of actions/checkout: `persist-credentials: false`."
-        if overridden(environment):
-            return _worse("git's credentials", f"{text}, as {OVERRIDE}=1 allows", advice)
-        return _impossible("git's credentials", text, f"{advice} Or --allow-token.")
+        return _readable(subject, ", ".join(kept.settings), advice, environment)
     if kept.helpers:
         return _worse(
-            "git's credentials",
+            subject,
             f"the credential helper {', '.join(kept.helpers)} gives them to whatever asks",
             "Where the code of others is measured, use a user without it.",
         )
-    return _ok("git's credentials", "none in its configuration")
+    return _ok(subject, "none in its configuration")
 
 
 def cores(
@@ -279,58 +248,30 @@ def cores(
     available = sorted(available, key=lambda core: (core in near, core))
     try:
         plan = plan_cores(available, cores=settings.cores, threads=settings.threads, pin=quiet.pin)
+        if quiet.pin:
+            answer = _answer(sys.executable, "-I", "-S", "-c", _PIN_PROBE, *map(str, plan.workers))
     except UsageError as error:
         return _impossible("cores", error.message, error.advice)
-    if not quiet.pin:
-        return _worse(
-            "cores",
-            f"{len(available)}; workers are not pinned: `pin` is false in the configuration",
-            "They move between cores, and share them with the parent. Take it out of "
-            "[tool.perfci.quiet].",
-        )
-    if unpinned := _pinned(plan.workers):
-        return unpinned
-    if len(available) < 2:
-        return _worse(
-            "cores",
-            "only one may be used",
-            "The parent shares it with the workers; give the runner two, or more.",
-        )
-    if near and (far := set(plan.workers) - near):
-        return _worse(
-            "cores",
-            f"{len(far)} of the workers' {len(plan.workers)} are on another NUMA node than the GPU",
-            "Launches and copies take longer there. Let perfci use more cores of the GPU's node.",
-        )
-    where = ", near the GPU" if near else ""
-    return _ok("cores", f"{len(available)}; workers are pinned to their own{where}")
-
-
-def _pinned(wanted: Sequence[int]) -> HardwareFinding | None:
-    """Pin a child as workers are; return what is wrong with that, if anything is."""
-    done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", _PIN_PROBE, *map(str, wanted)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    which = f"cores {', '.join(map(str, wanted))}"
-    if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["no answer"])[-1]
+    except _NoAnswer as error:
         return _impossible(
             "cores",
-            f"a process can't be pinned to {which}: {last}",
+            f"a process can't be pinned to {_numbers(plan.workers)}: {error}",
             "Let the container or sandbox allow sched_setaffinity, or set `pin = false` in "
             "[tool.perfci.quiet].",
         )
-    if done.stdout.split() != [str(core) for core in sorted(wanted)]:
-        return _worse(
-            "cores",
-            f"a process pinned to {which} is on {done.stdout.strip()}",
-            "Something takes pinning back (a daemon that places processes, or a sandbox): workers "
-            "move between cores.",
-        )
-    return None
+    if not quiet.pin:
+        return _worse("cores", "workers are not pinned", "Take `pin = false` out of `quiet`.")
+    if answer.split() != [str(core) for core in sorted(plan.workers)]:
+        text = f"a process pinned to {_numbers(plan.workers)} is on {answer.strip()}"
+        return _worse("cores", text, "A daemon that places processes, or a sandbox, undoes it.")
+    if len(available) < 2 or (near and set(plan.workers) - near):
+        text = f"{len(available)}; too few for workers to have their own, near the GPU"
+        return _worse("cores", text, "Let perfci use two cores or more, of the GPU's NUMA node.")
+    return _ok("cores", f"{len(available)}; workers are pinned to their own")
+
+
+def _numbers(wanted: Sequence[int]) -> str:
+    return f"cores {', '.join(map(str, wanted))}"
 
 
 def quota(allowed: float | None, count: int) -> HardwareFinding:
@@ -349,32 +290,24 @@ def load(average: float, count: int) -> HardwareFinding:
 
 def frequency_governor(cpus: Path = CPUS) -> HardwareFinding:
     """Check whether clock speeds follow the load."""
-    path = cpus / "cpu0" / "cpufreq" / "scaling_governor"
-    if not path.exists():
-        return _ok("frequency governor", "none visible (usual in a virtual machine)")
-    name = path.read_text(encoding="ascii").strip()
-    if name != "performance":
-        return _worse(
-            "frequency governor",
-            name,
-            "Clock speeds follow the load: sudo cpupower frequency-set -g performance",
-        )
-    return _ok("frequency governor", name)
+    name = _content(cpus / "cpu0" / "cpufreq" / "scaling_governor")
+    if name in {"", "performance"}:
+        return _ok("frequency governor", name or "none visible (usual in a virtual machine)")
+    advice = "Clock speeds follow the load: sudo cpupower frequency-set -g performance"
+    return _worse("frequency governor", name, advice)
 
 
 def turbo(cpus: Path = CPUS) -> HardwareFinding:
     """Check whether clock speeds follow temperature and neighbours."""
-    for path, on in (
-        (cpus / "intel_pstate" / "no_turbo", "0"),
-        (cpus / "cpufreq" / "boost", "1"),
-    ):
-        if path.exists() and path.read_text(encoding="ascii").strip() == on:
-            return _worse(
-                "turbo",
-                "on",
-                f"Speed depends on temperature and neighbours; switch it off in {path}.",
-            )
+    for path, on in ((cpus / "intel_pstate/no_turbo", "0"), (cpus / "cpufreq/boost", "1")):
+        if _content(path) == on:
+            advice = f"Speed depends on temperature and neighbours; switch it off in {path}."
+            return _worse("turbo", "on", advice)
     return _ok("turbo", "off, or not visible")
+
+
+def _content(path: Path) -> str:
+    return path.read_text(encoding="ascii").strip() if path.exists() else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -412,19 +345,13 @@ def card_of(
 ) -> Card | HardwareFinding:
     """Return the card that ``python``'s torch uses, or a finding where it has none."""
     try:
-        done = _probed(_CARD_PROBE, python, environment, launcher, 2 * _PROBE_S)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return _no_card(python, str(error))
-    if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["it ended without a word"])[-1]
-        return _no_card(python, last)
-    if not done.stdout.strip():
-        return _no_card(python, "torch.cuda.is_available() is False")
-    name, uuid = done.stdout.split("\n")[-3:-1]  # the last two lines: torch may print before
-    return Card(name, uuid)
-
-
-def _no_card(python: str, why: str) -> HardwareFinding:
+        text = _worker_python(_CARD_PROBE, python, environment, launcher)
+        if text.strip():
+            name, uuid = text.split("\n")[-3:-1]  # the last two lines: torch may print before
+            return Card(name, uuid)
+        why = "torch.cuda.is_available() is False"
+    except _NoAnswer as error:
+        why = str(error)
     return _worse(
         "GPU",
         f"a driver is here, but no card for the torch of {python}: {why}",

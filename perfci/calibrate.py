@@ -1,4 +1,7 @@
-"""Pure: what a machine sees, from identical sides: spreads, detectable changes, false alarms.
+"""Pure: a machine's resolution, from sides that run the same code.
+
+Here is the result of ``perfci calibrate``, schema ``perfci.calibration/1``. Field names are fixed:
+scripts read them. Shares are of base (0.02: two per cent), times in s.
 
 A session measures at least its minimum of rounds, and more only for a case that is undecided. So a
 change is found in two ways: the minimum of rounds finds it, or it is too large to be taken for no
@@ -12,29 +15,49 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from perfci.calibrate import Disturbance, SeenMetric
 from perfci.metrics import METRICS
-from perfci.model.case import Case
+from perfci.model.case import Case, Failure
 from perfci.model.measuring import DECIDING_ROUNDS, WorkerOutput
 from perfci.model.report import Comparison
-from perfci.stats.spread import POWER, Modes, Spread, detectable_difference, two_modes
+from perfci.model.run import Environment, Side
+from perfci.stats.spread import POWER, Spread, detectable_difference
 from perfci.stats.t_tests import Resolution, variance
 from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.policy import Policy
 from perfci.verdict.row_status import adjust
 from perfci.verdict.sampled_comparisons import pair_values
 from perfci.verdict.shards import scaled_family
+from perfci.version import CALIBRATION_SCHEMA
 
 _NOT_CALIBRATED = frozenset({"compile_time", "compile_time_cached"})
 """Metrics of which each value costs a compile: there are too few values to know a spread."""
-_TAILS = frozenset({"latency_p95", "latency_p99"})
-"""Metrics that are calibrated even if they don't gate."""
 _FEWEST_PAIRS = 3
 """Least number of pairs from which a spread is known."""
 _RESOLUTION = Resolution(1e-12)
 """A spread of logarithms below this is rounding."""
 _LARGEST_EXPONENT = 690.0
 """Largest exponent that is used. From about 709 on, its exponential isn't a float any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeenMetric:
+    """Resolution of one gating metric of one case on this machine.
+
+    ``spread`` is the standard deviation of a pair's log ratio. ``detectable`` is the smallest
+    change that a session with the configured rounds calls significant in 95 % of runs, as one of
+    all the report's comparisons. ``blind``: a change as large as the threshold is too small to be
+    seen. ``warning`` says why a number is missing.
+    """
+
+    case: str
+    metric: str
+    threshold: float
+    pairs: int
+    spread: float | None = None
+    detectable: float | None = None
+    blind: bool = False
+    false_alarm: bool = False
+    warning: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +69,37 @@ class SessionRounds:
 
 
 @dataclass(frozen=True, slots=True)
+class Calibration:
+    """One calibration, ready to be rendered.
+
+    ``session`` are the rounds of a usual session, and ``comparisons`` its gating comparisons.
+    ``disturbance`` names what disturbed most of the bursts. ``untrusted`` says why the calibration
+    can't be relied on.
+    """
+
+    perfci_version: str
+    created_at: str
+    side: Side
+    environment: Environment
+    session: SessionRounds
+    comparisons: int
+    wall_s: float
+    rounds: int
+    seen: tuple[SeenMetric, ...]
+    disturbance: str = ""
+    failures: tuple[Failure, ...] = ()
+    notes: tuple[str, ...] = ()
+    untrusted: tuple[str, ...] = ()
+    schema: str = CALIBRATION_SCHEMA
+
+
+@dataclass(frozen=True, slots=True)
 class Pairs:
     """One case measured against itself. The two workers of the same round number are a pair."""
 
     case: Case
     base: tuple[WorkerOutput, ...]
     head: tuple[WorkerOutput, ...]
-
-    @property
-    def outputs(self) -> tuple[WorkerOutput, ...]:
-        """The outputs of both sides' workers."""
-        return (*self.base, *self.head)
 
     def log_ratios(self, metric: str) -> tuple[float, ...]:
         """Return log(head/base) of each pair that has ``metric`` above zero on both sides.
@@ -80,42 +123,11 @@ class Pairs:
             return None
         return Spread(math.sqrt(variance(ratios, _RESOLUTION)), len(ratios) - 1)
 
-    def modes(self, metric: str) -> Modes | None:
-        """Return the two modes of the workers, or None if they have only one.
-
-        Also None if both sides of a round are always in the same mode. Then the machine changes
-        with the time, and not from process to process. A pair's ratio doesn't contain that.
-        """
-        modes = two_modes([out.values[metric] for out in self.outputs if metric in out.values])
-        if modes is None:
-            return None
-        border = math.sqrt(modes.low * modes.high)
-        upper = [
-            {
-                output.round: output.values[metric] > border
-                for output in side
-                if metric in output.values
-            }
-            for side in (self.base, self.head)
-        ]
-        shared = all(
-            upper[0][number] == upper[1][number] for number in upper[0].keys() & upper[1].keys()
-        )
-        return None if shared else modes
-
-
-@dataclass(frozen=True, slots=True)
-class Calibrated:
-    """Result of measuring identical sides: a row for each metric, and the size of the family."""
-
-    seen: tuple[SeenMetric, ...]
-    comparisons: int
-
 
 def calibrate(
     measured: Sequence[Pairs], policy: Policy, rounds: SessionRounds, scale: float = 1.0
-) -> Calibrated:
-    """Return what the machine sees of each case's gating metrics and tails.
+) -> tuple[tuple[SeenMetric, ...], int]:
+    """Return what the machine sees of each case's gating metrics, and the size of the family.
 
     A change is detectable if p stays below alpha ÷ the number of the report's gating comparisons:
     that is what Holm asks of the first of them. ``scale`` is the number of the report's cases ÷ the
@@ -132,15 +144,13 @@ def calibrate(
     seen = tuple(
         _seen(by_case[row.case], row, policy, rounds, family)
         for row in adjust(compared, policy)
-        if row.method == "paired_t"
-        and row.metric not in _NOT_CALIBRATED
-        and (row.gate == "fail" or row.metric in _TAILS)
+        if row.method == "paired_t" and row.gate == "fail" and row.metric not in _NOT_CALIBRATED
     )
-    return Calibrated(seen, family)
+    return seen, family
 
 
-def most_disturbing(outputs: Iterable[WorkerOutput]) -> Disturbance | None:
-    """Return what disturbed most bursts, or None if nothing disturbed any."""
+def most_disturbing(outputs: Iterable[WorkerOutput]) -> str:
+    """Return what disturbed most bursts and how many of all, or "" if nothing disturbed any."""
     disturbed: Counter[str] = Counter()
     measured = 0
     for output in outputs:
@@ -148,9 +158,9 @@ def most_disturbing(outputs: Iterable[WorkerOutput]) -> Disturbance | None:
         if output.disturbance:
             disturbed[output.disturbance] += output.bursts_set_aside + output.bursts_disturbed
     if not disturbed:
-        return None
+        return ""
     ((reason, bursts),) = disturbed.most_common(1)
-    return Disturbance(reason, bursts, measured)
+    return f"{reason}, in {bursts:,} of {measured:,} bursts"
 
 
 def detectable(
@@ -167,35 +177,29 @@ def detectable(
     in_fewest = detectable_in(spread, fewest, alpha)
     if not prolongs or rounds.most <= fewest:
         return in_fewest
-    slack = 1.0 - (1.0 - POWER) * 0.4
-    in_most = detectable_difference(spread / math.sqrt(rounds.most), rounds.most - 1, alpha, slack)
+    in_most = detectable_in(spread, rounds.most, alpha, 1.0 - (1.0 - POWER) * 0.4)
     beyond = math.log1p(threshold) + spread / math.sqrt(fewest)
-    return min(in_fewest, math.expm1(min(max(in_most, beyond), _LARGEST_EXPONENT)))
+    return min(in_fewest, max(in_most, math.expm1(min(beyond, _LARGEST_EXPONENT))))
 
 
-def detectable_in(spread: float, rounds: int, alpha: float) -> float:
-    """Return the smallest change that ``rounds`` rounds detect in 95 % of runs."""
-    difference = detectable_difference(spread / math.sqrt(rounds), rounds - 1, alpha)
+def detectable_in(spread: float, rounds: int, alpha: float, power: float = POWER) -> float:
+    """Return the smallest change that ``rounds`` rounds detect with this ``power``."""
+    difference = detectable_difference(spread / math.sqrt(rounds), rounds - 1, alpha, power)
     return math.expm1(min(difference, _LARGEST_EXPONENT))
 
 
 def _seen(
     pairs: Pairs, row: Comparison, policy: Policy, rounds: SessionRounds, family: int
 ) -> SeenMetric:
-    alpha = policy.alpha / max(1, family)
     metric = METRICS.get(row.metric)
     spread = pairs.spread(row.metric)
     significant = row.p_adjusted is not None and row.p_adjusted < policy.alpha
     seen = SeenMetric(
         case=pairs.case.id,
         metric=row.metric,
-        unit=row.unit,
-        gate=row.gate,
         threshold=row.threshold,
         pairs=len(pairs.log_ratios(row.metric)),
-        p=row.p,
         false_alarm=significant or row.status in {"regressed", "improved"},
-        modes=pairs.modes(row.metric),
     )
     if metric is None or metric.absolute:
         return replace(seen, warning="compared by differences, not by shares")
@@ -204,10 +208,9 @@ def _seen(
     seen = replace(seen, spread=spread.value)
     if spread.value == 0.0:
         return replace(seen, warning="the same in every pair: nothing to test")
-    if seen.modes is not None:
-        return replace(seen, warning="two modes: a t test can't judge what lies between them")
-    prolongs = row.gate == "fail" and policy.undecided(row.metric) == "inconclusive"
-    reached = max(DECIDING_ROUNDS, rounds.most if prolongs else rounds.least)
-    sees = row.threshold > 0.0 and detectable_in(spread.value, reached, alpha) <= row.threshold
+    alpha = policy.alpha / max(1, family)
+    prolongs = policy.undecided(row.metric) == "inconclusive"
     smallest = detectable(spread.value, row.threshold, rounds, alpha, prolongs=prolongs)
-    return replace(seen, detectable=smallest, sees_threshold=sees)
+    reached = max(DECIDING_ROUNDS, rounds.most if prolongs else rounds.least)
+    at_most = detectable_in(spread.value, reached, alpha)
+    return replace(seen, detectable=smallest, blind=at_most > row.threshold)
