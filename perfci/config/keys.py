@@ -274,7 +274,7 @@ class ProjectKeys(Struct, frozen=True):
     build: Annotated[
         Commands,
         about(
-            "Commands that build a side's tree, once per tree, without a shell. `{python}` is the "
+            "Commands that build a side's tree, once per tree, each by `sh -c`. `{python}` is the "
             "side's Python.",
             ["{python} setup.py build_ext --inplace"],
         ),

@@ -70,6 +70,21 @@ class SidePlan:
         return self.interpreter or self.side.python
 
 
+@dataclass(frozen=True, slots=True)
+class Differences:
+    """The files that differ between the sides' trees.
+
+    ``seen`` are all of them, or None if one may be used unseen: a file that isn't Python, or
+    anything of sides that are built or have their own Python. It is None for a commit that is
+    compared with itself, too. ``harmless`` are all of them if they are prose or tests, else
+    nothing. ``by_kind`` are those that a benchmark should exercise.
+    """
+
+    seen: frozenset[str] | None = None
+    harmless: frozenset[str] = frozenset()
+    by_kind: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
 @dataclass(frozen=True)
 class SessionPlan:
     """All that a session needs to know before it starts.
@@ -86,11 +101,7 @@ class SessionPlan:
     that each side has installed in a Python of its own, as intended. ``remotes`` are the addresses
     of the user's repository: what is installed from one of them is the project's.
 
-    Differences: ``changed`` are the changed files whose use is seen, or None if one may be used
-    unseen: a file that isn't Python, or anything of sides that are built. ``harmless`` are the
-    changed files if all of them are prose or tests, else nothing. ``changes`` are the
-    committed differences that a benchmark should exercise, by kind. ``uncommitted`` has for each
-    tree what differed from its commit before any worker ran.
+    ``uncommitted`` has for each tree what differed from its commit before any worker ran.
     """
 
     sides: tuple[SidePlan, ...]
@@ -105,9 +116,7 @@ class SessionPlan:
     modules: frozenset[str] = frozenset()
     project: tuple[str, ...] = ()
     separate: frozenset[str] = frozenset()
-    changed: frozenset[str] | None = None
-    harmless: frozenset[str] = frozenset()
-    changes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    differences: Differences = Differences()
     uncommitted: Mapping[Path, Mapping[str, str]] = field(default_factory=dict)
     discovered: Mapping[str, Discovery] = field(default_factory=dict)
     remotes: frozenset[str] = frozenset()

@@ -14,7 +14,9 @@ from perfci.measure.plan import SessionPlan
 
 def files_reaching_changes(plan: SessionPlan, files: Collection[str]) -> set[str]:
     """Return those of head's benchmark ``files`` that reach a committed change."""
-    changed = {plan.head_root / name for names in plan.changes.values() for name in names}
+    changed = {
+        plan.head_root / name for names in plan.differences.by_kind.values() for name in names
+    }
     return _reaching(plan, changed, files)
 
 
@@ -24,9 +26,10 @@ def is_harmless(plan: SessionPlan, files: Collection[str]) -> bool:
     A test in the benchmarks' folder counts as needed.
     """
     root, benchmarks = plan.head_root, plan.head_root / plan.config.benchmarks
-    tests = {root / name for name in plan.harmless if not cannot_be_code(name)}
+    harmless = plan.differences.harmless
+    tests = {root / name for name in harmless if not cannot_be_code(name)}
     needed = any(path.is_relative_to(benchmarks) for path in tests)
-    return bool(plan.harmless) and not needed and not _reaching(plan, tests, files)
+    return bool(harmless) and not needed and not _reaching(plan, tests, files)
 
 
 def _reaching(plan: SessionPlan, changed: Collection[Path], files: Collection[str]) -> set[str]:

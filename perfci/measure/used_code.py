@@ -28,7 +28,7 @@ class UsedCode:
 
         False, too, if a changed file may be used unseen.
         """
-        changed = self._plan.changed
+        changed = self._plan.differences.seen
         return (
             len(used) > 1
             and changed is not None
@@ -45,7 +45,7 @@ class UsedCode:
 
         Nothing, too, if a changed source isn't Python: what is built of it isn't known.
         """
-        changes = self._plan.changes
+        changes = self._plan.differences.by_kind
         changed = {name for names in changes.values() for name in names}
         python = all(name.endswith(".py") for name in changes.get("sources", ()))
         measured = any(state.rounds for state in states)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -20,10 +19,8 @@ from perfci.measure.checkout.side_folders import SideFolders
 from perfci.measure.checkout.trees import (
     BenchmarkFiles,
     Overlay,
-    harmless_changes,
+    TreeChanges,
     lay_over,
-    relevant_changes,
-    watchable_changes,
 )
 from perfci.measure.checkout.worktrees import uncommitted
 from perfci.measure.discovery import (
@@ -46,7 +43,7 @@ from perfci.measure.machine.isolation import (
     quiet_facts,
     refuse_secrets,
 )
-from perfci.measure.plan import SessionPlan, SidePlan
+from perfci.measure.plan import Differences, SessionPlan, SidePlan
 from perfci.measure.process_cleanup import SESSION_VARIABLE, measuring_begins
 from perfci.measure.progress import Journal, Progress
 from perfci.measure.project_names import distributions_of, modules_of, packages_of
@@ -285,9 +282,7 @@ class _Opening:
             scratch=self.scratch,
             token=self._token,
             checkout=repository.root,
-            changed=_changed(sides),
-            harmless=_harmless(sides),
-            changes=_changes(sides),
+            differences=_changes(sides),
             uncommitted={root: uncommitted(root) for root in roots},
             remotes=remotes_of(repository.root),
             bases_own=bases_own,
@@ -302,9 +297,9 @@ class _Opening:
         """Check a side's ``overlay`` out and build it; the tree is removed at the end."""
         context, config, resolved = self._context, self._context.config, wanted.resolved
         variable = {SESSION_VARIABLE: self._token}
-        before = f"{shlex.join(config.launcher)} " if config.launcher else ""
         recipe = BuildRecipe(
-            build=tuple(f"{before}{command}" for command in config.build),
+            build=config.build,
+            launcher=config.launcher,
             python=wanted.python,
             environment=child_environment(
                 context.inherited, config.quiet, 1, config.pass_env, variable
@@ -312,7 +307,8 @@ class _Opening:
             timeout=config.build_timeout,
             own_environment=config.environment == "own" and bool(config.build),
         )
-        context.shown.step(f"checking out {wanted.name} ({resolved.rev}) …")
+        rev = resolved.short if resolved.rev == resolved.sha else resolved.rev
+        context.shown.step(f"checking out {wanted.name} ({rev}) …")
         with self._folders.side(replace(resolved, tree=overlay.tree), recipe) as root:
             yield SidePlan(
                 wanted.name,
@@ -347,32 +343,20 @@ def _laid_over(
     ]
 
 
-def _changed(sides: Sequence[SidePlan]) -> frozenset[str] | None:
-    """Return the changed files whose use a watch sees, or None if one may be used unseen.
-
-    Also None if both sides are the same commit, which is compared with itself to know the noise.
-    """
-    if len({side.side.sha for side in sides}) < 2 or len({side.python for side in sides}) > 1:
-        return None
-    if any(side.built for side in sides):
-        return None
-    base, head = sides
-    return watchable_changes(head.root, (base.overlay.tree, head.overlay.tree))
-
-
-def _harmless(sides: Sequence[SidePlan]) -> frozenset[str]:
-    """Return the changed files if all of them are prose or tests, and the Python is one."""
-    if len({side.tree for side in sides}) < 2 or len({side.python for side in sides}) > 1:
-        return frozenset()
-    return harmless_changes(sides[-1].root, (sides[0].tree, sides[-1].tree))
-
-
-def _changes(sides: Sequence[SidePlan]) -> dict[str, tuple[str, ...]]:
-    """Return the files that differ between the commits and should be exercised, by kind."""
-    if len({side.tree for side in sides}) < 2:
-        return {}
-    base, head = sides
-    return relevant_changes(base.root, head.root, (base.overlay.tree, head.overlay.tree))
+def _changes(sides: Sequence[SidePlan]) -> Differences:
+    """Return what differs between the sides' trees."""
+    base, head = sides[0], sides[-1]
+    if base.side.sha == head.side.sha:
+        return Differences()
+    changes = TreeChanges.between(head.root, (base.overlay.tree, head.overlay.tree))
+    same_python = base.python == head.python
+    same_benchmarks = all(side.overlay.tree == side.tree for side in sides)
+    is_seen = same_python and not any(side.built for side in sides)
+    return Differences(
+        seen=changes.watchable() if is_seen else None,
+        harmless=changes.harmless() if same_python and same_benchmarks else frozenset(),
+        by_kind=changes.by_kind(base.root, head.root),
+    )
 
 
 def _find_benchmarks(

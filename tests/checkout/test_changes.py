@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from perfci.measure.checkout.trees import kind_of, relevant_changes
+from perfci.measure.checkout.trees import TreeChanges, kind_of
 from tests.builders.project import Project
 
 
@@ -68,4 +68,5 @@ def test_of_pyproject_only_what_runs_counts(
         project.commit("one", **{"pyproject.toml": PYPROJECT.format(**values)})
         trees.append(project.git("rev-parse", "HEAD^{tree}").strip())
         project.git("worktree", "add", "--quiet", "--detach", str(root))
-    assert relevant_changes(base, head, (trees[0], trees[1])) == kinds
+    changes = TreeChanges.between(head, (trees[0], trees[1]))
+    assert changes.by_kind(base, head) == kinds

@@ -46,4 +46,4 @@ def test_a_build_that_fills_the_disk_says_so(project: Project, tmp_path: Path) -
         with pytest.raises(OutsideError, match="PERFCI_CACHE_DIR") as caught, side:
             pytest.fail("4 MiB fit into 1 MiB")
         assert caught.value.slug == "disk-full"
-        assert not list(cache.glob("*/builds/*.complete"))
+        assert not list(cache.glob("*/trees/*.complete"))

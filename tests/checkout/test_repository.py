@@ -65,19 +65,6 @@ def test_the_working_tree_holds_staged_unstaged_untracked_and_deleted_but_not_ig
     assert state(project) == before
 
 
-@pytest.mark.parametrize("flag", ["assume-unchanged", "skip-worktree"])
-def test_a_change_that_git_is_told_to_overlook_is_seen(project: Project, flag: str) -> None:
-    project.write("a b", "x")
-    project.commit("more", kept="x")
-    project.git("update-index", f"--{flag}", "value", "a b")
-    project.write("value", "changed")
-    before = state(project), project.git("ls-files", "-v")
-    resolved = opened(project).resolve(".")
-    assert project.git("show", f"{resolved.commit}:value") == "changed"
-    assert project.git("show", f"{resolved.commit}:a b") == "x"
-    assert (state(project), project.git("ls-files", "-v")) == before
-
-
 def test_a_change_in_the_same_instant_as_the_last_git_add_is_seen(project: Project) -> None:
     project.git("config", "core.trustCtime", "false")
     project.git("config", "core.checkStat", "minimal")
@@ -108,16 +95,6 @@ def test_a_rev_that_looks_like_an_option_never_reaches_git(project: Project, rev
     with pytest.raises(UsageError) as caught:
         opened(project).resolve(rev)
     assert caught.value.slug == "bad-rev"
-
-
-def test_an_unknown_rev_names_what_is_near(project: Project) -> None:
-    project.git("branch", "feature/encoder")
-    with pytest.raises(UsageError, match="Did you mean `feature/encoder`") as caught:
-        opened(project).resolve("feature/encodr")
-    assert caught.value.exit_code == 2
-    project.git("update-ref", "refs/remotes/origin/release", "HEAD")
-    with pytest.raises(UsageError, match="Did you mean `origin/release`"):
-        opened(project).resolve("release")
 
 
 def test_a_name_of_a_branch_and_a_tag_is_refused(project: Project) -> None:

@@ -32,5 +32,5 @@ def test_workers_and_builds_start_behind_it(project: Project, tmp_path: Path) ->
     done = project.process(*own, "--launcher", "env 'LAUNCHED=yes, twice'")
     assert done.code == 0, done.text
     assert '"launcher": "env LAUNCHED=yes, twice"' in report.read_text()
-    (built,) = project.cache.glob("*/builds/*/built")
+    (built,) = project.cache.glob("*/trees/*/built")
     assert built.read_text() == "yes, twice\n"

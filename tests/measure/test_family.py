@@ -13,6 +13,7 @@ from perfci.measure import session as session_module
 from perfci.measure.checkout.trees import Overlay
 from perfci.measure.executor import Executor
 from perfci.measure.machine.gpu_watch import GpuWatches
+from perfci.measure.plan import Differences
 from perfci.measure.progress import Journal
 from perfci.measure.session import Session, SessionOptions
 from perfci.model.measuring import MeasureSettings
@@ -49,6 +50,7 @@ def rounds_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
                 SimpleNamespace(name=name, root=tmp_path, python="", tree="", overlay=Overlay(""))
                 for name in ("base", "head")
             ],
+            differences=Differences(),
             config=SimpleNamespace(
                 policy=default_policy(),
                 pattern="bench_*.py",
@@ -57,8 +59,6 @@ def rounds_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
             ),
             task=lambda *_: None,
             forget_cold_caches=lambda _: None,
-            changed=None,
-            changes={},
         )
         monkeypatch.setattr(session_module, "measure_round", measured)
         workplace = SimpleNamespace(

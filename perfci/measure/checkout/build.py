@@ -4,36 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import shlex
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
-from perfci.errors import (
-    MeasureError,
-    OutsideError,
-    PerfciError,
-    UnbuiltCommit,
-    UsageError,
-)
+from perfci.errors import MeasureError, OutsideError, PerfciError, UnbuiltCommit, UsageError
 from perfci.measure.checkout.disk import disk_error, explaining
-from perfci.measure.checkout.worktrees import Submodule
 from perfci.measure.process_cleanup import SESSION_VARIABLE
 from perfci.units import first_of, format_duration
 
-_QUOTED_OR_SHELL = re.compile(
-    r"""\\. | '[^']*' | "(?:\\.|[^"\\])*" | (?P<shell> && | \|\| | >> | \$\( | [;|&<>`] )""",
-    re.VERBOSE | re.DOTALL,
-)
-"""Matches quoted text, to skip it, and outside of quotes an operator of a shell as ``shell``."""
 FOLDER = ".perfci-env"
 """The folder of a side's own environment, in its tree. It is kept like all that is built."""
 _SITES = (
@@ -42,8 +29,6 @@ _SITES = (
 )
 """Prints the folders that a Python has its packages in, one a line."""
 _HAS_PIP = "import sys, importlib.util as u; sys.exit(not u.find_spec('pip'))"
-_METADATA = re.compile(r"(.+?)(?:-([^-]+))?(?:-py[\d.]+)?\.(?:dist-info|egg-info|egg)$")
-"""A metadata folder's name: the distribution's name and, if it has one, the version."""
 _OF_ONE_SESSION = frozenset({SESSION_VARIABLE})
 """Variables that differ between sessions. No build depends on their values."""
 Run = Callable[..., str]
@@ -56,11 +41,11 @@ _TAIL_BYTES, _TAIL_LINES = 4000, 30
 
 @dataclass(frozen=True, slots=True)
 class BuildRecipe:
-    """A build: its commands as configured, and how to run them. All have ``timeout`` s together.
+    """A build: its commands, and how to run them. All have ``timeout`` s together.
 
-    ``{python}`` in a command stands for ``python``, or for the Python of the side's
-    ``own_environment``. ``SideFolders`` adds the ``tree``, a ``commit`` with this tree, and
-    the ``submodules`` to check out before the build.
+    Each command is run by ``/bin/sh``, which ``launcher`` starts. ``{python}`` in it stands for
+    ``python``, or for the Python of the side's ``own_environment``. ``SideFolders`` adds the
+    ``tree``, a ``commit`` with this tree, and the ``submodules`` that the user's clone has.
     """
 
     build: tuple[str, ...] = ()
@@ -68,19 +53,10 @@ class BuildRecipe:
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)  # may hold secrets
     timeout: float = 1800.0
     own_environment: bool = False
+    launcher: tuple[str, ...] = ()
     tree: str = ""
     commit: str = ""
-    submodules: tuple[Submodule, ...] = ()
-
-    def commands(self, own_python: str = "{python}") -> list[tuple[str, ...]]:
-        """Return the words of each command. UsageError for a command that can't be read."""
-        python = own_python if self.own_environment else self.python
-        return [_words(command, python) for command in self.build]
-
-    @property
-    def checks_out_submodules(self) -> bool:
-        """Return whether a command names git's ``submodule``, and so checks them out itself."""
-        return any("submodule" in word for command in self.commands() for word in command)
+    submodules: tuple[str, ...] = ()
 
 
 def build_key(recipe: BuildRecipe, installed: Installed) -> str:
@@ -91,8 +67,8 @@ def build_key(recipe: BuildRecipe, installed: Installed) -> str:
     """
     compiler = shlex.split(recipe.environment.get("CC", "")) or ["cc"]
     own = "own environment" if recipe.own_environment else "the environment of both sides"
-    parts = [recipe.tree, recipe.python, own, *map("\0".join, recipe.commands())]
-    parts += [f"{submodule.path} at {submodule.commit}" for submodule in recipe.submodules]
+    parts = [recipe.tree, recipe.python, own, *recipe.build, "\0".join(recipe.launcher)]
+    parts += recipe.submodules
     parts += [
         f"{name}={value}"
         for name, value in sorted(recipe.environment.items())
@@ -111,58 +87,32 @@ def _version(recipe: BuildRecipe, *program: str) -> str:
         return ""
 
 
-def _words(command: str, python: str) -> tuple[str, ...]:
-    try:
-        words = shlex.split(command)
-    except ValueError as error:
-        raise _unreadable(command, str(error).lower()) from error
-    if not words:
-        raise _unreadable(command, "it is empty")
-    shells = (match["shell"] for match in _QUOTED_OR_SHELL.finditer(command))
-    if shell := next(filter(None, shells), None):
-        raise _unreadable(command, f"{shell} needs a shell")
-    return tuple(word.replace("{python}", python) for word in words)
-
-
-def _unreadable(command: str, why: str) -> UsageError:
-    return UsageError(
-        "bad-build-command",
-        f"build command {command!r} can't be run: {why}",
-        "Commands run without a shell, one after the other: give each its own text in `build`, "
-        "quote what is meant as it stands, or write \"bash -c '…'\".",
-    )
-
-
 def run_build(recipe: BuildRecipe, folder: Path, log: Path) -> None:
     """Run the commands in ``folder``, their output in ``log``. OutsideError if one fails."""
+    python = recipe.python
     if recipe.own_environment:
-        recipe = _in_own_environment(recipe, folder)
+        recipe, python = _in_own_environment(recipe, folder), python_in(folder)
     deadline = time.monotonic() + recipe.timeout
     with log.open("wb") as output:
-        for command in recipe.commands(python_in(folder)):
-            output.write(f"$ {' '.join(command)}\n".encode(errors="surrogateescape"))
+        for written in recipe.build:
+            command = written.replace("{python}", shlex.quote(python))
+            output.write(f"$ {command}\n".encode(errors="surrogateescape"))
             output.flush()
-            trouble = _run(command, recipe, folder, output, deadline)
-            if trouble:
+            if trouble := _run(command, recipe, folder, output, deadline):
                 raise _failed(command, trouble, log)
 
 
-def _run(
-    command: tuple[str, ...], recipe: BuildRecipe, folder: Path, output: BinaryIO, deadline: float
-) -> str:
+def _run(command: str, recipe: BuildRecipe, folder: Path, output: BinaryIO, deadline: float) -> str:
     """Run a command until ``deadline``. Return what went wrong, or an empty text."""
-    try:
-        process = subprocess.Popen(
-            command,
-            cwd=folder,
-            env=dict(recipe.environment),
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-    except OSError as error:
-        return f"could not be started: {error.strerror}"
+    process = subprocess.Popen(
+        [*recipe.launcher, "/bin/sh", "-c", command],
+        cwd=folder,
+        env=dict(recipe.environment),
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
     try:
         status = process.wait(timeout=max(0.0, deadline - time.monotonic()))
     except subprocess.TimeoutExpired:
@@ -171,18 +121,16 @@ def _run(
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-    if status < 0:
-        return f"was killed by signal {-status}"
     return f"ended with exit status {status}" if status else ""
 
 
-def _failed(command: tuple[str, ...], trouble: str, log: Path) -> PerfciError:
+def _failed(command: str, trouble: str, log: Path) -> PerfciError:
     tail = _tail(log)
-    message = f"build command `{' '.join(command)}` {trouble}"
+    message = f"build command `{command}` {trouble}\n{tail}".rstrip()
     full = disk_error("building", tail)
     if full and full.slug == "disk-full":
-        return OutsideError(full.slug, f"{message}\n{tail}", full.advice)
-    return UnbuiltCommit("build-failed", f"{message}\n{tail}".rstrip(), f"The whole log: {log}")
+        return OutsideError(full.slug, message, full.advice)
+    return UnbuiltCommit("build-failed", message, f"The whole log: {log}")
 
 
 def _tail(log: Path) -> str:
@@ -267,23 +215,15 @@ def require_unchanged(before: Installed, recipe: BuildRecipe) -> None:
     changed = [path for path in {**before, **after} if before.get(path) != after.get(path)]
     if not changed:
         return
-    names = sorted({_distribution(Path(path).name) for path in changed})
-    metadata = sorted(
-        {_distribution(Path(entry).name) for entry in changed if _METADATA.match(entry)}
-    )
+    names = first_of(sorted(Path(path).name for path in changed), 3)
     raise UsageError(
         "build-changed-environment",
         f"the build of {recipe.commit[:12]} changed what {recipe.python} has installed: "
-        f"{first_of(metadata or names, 3)}. Both sides would run what the last build left there",
+        f"{names}. Both sides would run what the last build left there",
         'Set environment = "own" in [tool.perfci]: each side then has an environment of its own, '
         "over this one, and {python} of `build` is its Python. What was installed stays until you "
         "install it again.",
     )
-
-
-def _distribution(name: str) -> str:
-    match = _METADATA.match(name)
-    return " ".join(filter(None, match.groups())) if match else name
 
 
 def _has_pip(recipe: BuildRecipe) -> bool:
@@ -297,32 +237,19 @@ def _has_pip(recipe: BuildRecipe) -> bool:
 def _printed(recipe: BuildRecipe, *command: str) -> str:
     """Return what a command prints. MeasureError if it fails."""
     try:
-        done = _completed(command, recipe.environment, recipe.timeout)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise _unmade(command, str(error)) from error
-    if done.returncode:
-        raise _unmade(command, done.stderr.strip() or f"exit status {done.returncode}")
-    return done.stdout
-
-
-def _completed(
-    command: Sequence[str], environment: Mapping[str, str], timeout_s: float
-) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command,
-        env=dict(environment),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        check=False,
-        timeout=timeout_s,
-    )
-
-
-def _unmade(command: Sequence[str], trouble: str) -> MeasureError:
-    return MeasureError(
-        "environment-not-made",
-        f"`{' '.join(command[:3])}` failed: {trouble}",
-        "See that this Python can make a virtual environment: PYTHON -m venv --without-pip FOLDER.",
-    )
+        return subprocess.run(
+            command,
+            env=dict(recipe.environment),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=True,
+            timeout=recipe.timeout,
+        ).stdout
+    except (OSError, subprocess.SubprocessError) as error:
+        raise MeasureError(
+            "environment-not-made",
+            f"`{' '.join(command[:3])}` failed: {getattr(error, 'stderr', '') or error}",
+            "See that this Python can make a virtual environment: PYTHON -m venv FOLDER.",
+        ) from error

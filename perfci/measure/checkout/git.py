@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import os
 import re
@@ -32,18 +31,12 @@ _SETTINGS = (
 )
 _ENVIRONMENT = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
 """git takes no lock that it can do without, and asks for no password."""
-_HOOK_VARIABLES = (
-    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-    "GIT_COMMON_DIR",
-    "GIT_DIR",
-    "GIT_GRAFT_FILE",
-    "GIT_IMPLICIT_WORK_TREE",
-    "GIT_INDEX_FILE",
-    "GIT_NAMESPACE",
-    "GIT_OBJECT_DIRECTORY",
-    "GIT_PREFIX",
-    "GIT_SHALLOW_FILE",
-    "GIT_WORK_TREE",
+_HOOK_VARIABLES = frozenset(
+    f"GIT_{name}"
+    for name in (
+        *("ALTERNATE_OBJECT_DIRECTORIES", "COMMON_DIR", "DIR", "GRAFT_FILE", "IMPLICIT_WORK_TREE"),
+        *("INDEX_FILE", "NAMESPACE", "OBJECT_DIRECTORY", "PREFIX", "SHALLOW_FILE", "WORK_TREE"),
+    )
 )
 """Variables that perfci's git commands don't get, from ``git rev-parse --local-env-vars``.
 
@@ -61,16 +54,10 @@ _OLDEST_GIT = (2, 31)
 _NO_GIT_ADVICE = "Install git 2.31 or newer and see that it is on PATH."
 WORKING_TREE = "."
 """The revision that means the working tree with its uncommitted changes."""
-_PLACES = (
-    "--path-format=absolute",
-    *("--show-toplevel", "--is-inside-work-tree", "--git-dir", "--is-inside-work-tree"),
-    "--git-common-dir",
-)
-_BETWEEN_PLACES = "\ntrue\n"
-"""The answer between two folders: the name of a folder may have a newline."""
+_PLACES = ("--path-format=absolute", "--show-toplevel", "--git-dir", "--git-common-dir")
 _SHORT_SHA = 10
 """Digits of a shortened sha."""
-_CHANGE_FOLDER = "Run perfci in a git repository: `cd` to it, or `git init` and commit."
+_CHANGE_FOLDER = "Run perfci in a git repository with a working tree: `cd` to it."
 _ADDRESS = re.compile(
     r"(?:https?://(?:[^/@\s]*@)?|ssh://(?:[^/@\s]*@)?|git://|[\w.-]+@)"
     r"(?P<host>[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?)(?::\d+(?=/))?[:/]/?"
@@ -197,7 +184,7 @@ def _without_hook_variables() -> list[str]:
 
     GitPython can set variables for a command, but can't unset them.
     """
-    present = [name for name in _HOOK_VARIABLES if name in os.environ]
+    present = sorted(_HOOK_VARIABLES.intersection(os.environ))
     return ["env", *(f"--unset={name}" for name in present)] if present else []
 
 
@@ -217,9 +204,8 @@ def _gitpython() -> Any:
 def snapshot(root: Path, git_dir: Path, head: str) -> tuple[str, str]:
     """Return the tree and the commit of all that ``git add --all`` would take, on top of ``head``.
 
-    Untracked files are in it, and also changes that the user has git overlook (``update-index
-    --assume-unchanged`` or ``--skip-worktree``). Ignored files aren't. The commit has head's date,
-    so that the same changes give the same commit. UsageError in a merge with conflicts.
+    Untracked files are in it, ignored files aren't. The commit has head's date, so that the same
+    changes give the same commit. UsageError in a merge with conflicts.
     """
     if git(root, "ls-files", "--unmerged"):
         raise UsageError(
@@ -234,7 +220,6 @@ def snapshot(root: Path, git_dir: Path, head: str) -> tuple[str, str]:
             # the index, and a newer copy would hide a change made in the same tick.
             shutil.copy2(git_dir / "index", index)
         environment = {"GIT_INDEX_FILE": str(index)}
-        _clear_flags(root, environment)
         git(root, "add", "--all", environment=environment)
         tree = git(root, "write-tree", environment=environment)
     date = git(root, "show", "--no-patch", "--format=%ct +0000", head)
@@ -246,30 +231,6 @@ def snapshot(root: Path, git_dir: Path, head: str) -> tuple[str, str]:
     message = "Working tree, as perfci measured it"
     commit = git(root, "commit-tree", tree, "-p", head, "-m", message, environment=person)
     return tree, commit
-
-
-def _clear_flags(root: Path, environment: Mapping[str, str]) -> None:
-    """Clear the flags in an index by which git overlooks changes of files.
-
-    Files that a sparse checkout leaves out don't exist. They keep ``--skip-worktree``, and stay as
-    they are committed.
-    """
-    listed = git(root, "ls-files", "-v", "-z", environment=environment)
-    entries = [entry.split(" ", 1) for entry in listed.split("\0") if entry]
-    assumed = [name for tag, name in entries if tag.islower()]
-    skipped = [name for tag, name in entries if tag in "Ss" and os.path.lexists(root / name)]
-    for option, names in (
-        ("--no-assume-unchanged", assumed),
-        ("--no-skip-worktree", skipped),
-    ):
-        if names:
-            with tempfile.TemporaryFile("w+", errors="surrogateescape") as given:
-                given.write("\0".join(names) + "\0")
-                given.seek(0)
-                words = ("update-index", option, "-z", "--stdin")
-                outcome = attempt(root, *words, environment=environment, given=given)
-            if outcome.status != 0:
-                raise failure(outcome, *words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -375,12 +336,12 @@ class Repository:
             raise UsageError(
                 "bad-rev", f"{rev!r} can't be a revision", "Write a branch, a tag or a commit."
             )
-        verified = self._verified(rev)
-        if f"refname '{rev}' is ambiguous" in verified.error:
+        verified = attempt(self.root, "rev-parse", "--verify", "--end-of-options", rev)
+        if "is ambiguous" in verified.error:
             raise UsageError(
                 "ambiguous-rev",
-                f"`{rev}` names more than one thing (a branch and a tag?)",
-                f"Write refs/heads/{rev} or refs/tags/{rev}.",
+                f"`{rev}` names more than one thing: {readable(verified.error)}",
+                "Write more digits, refs/heads/NAME or refs/tags/NAME.",
             )
         # In a second step: in `:/text` a `^{commit}` would be part of the text.
         shown = attempt(
@@ -388,48 +349,16 @@ class Repository:
             *("show", "--no-patch", "--encoding=UTF-8", "--format=%H%n%T%n%s"),
             f"{verified.output}^{{commit}}",
         )
-        if shown.status != 0:
-            raise self._unknown(rev, "")
+        if verified.status != 0 or shown.status != 0:
+            advice = "See `git branch --all` and `git tag`; fetch it if it is elsewhere."
+            if self.is_shallow():
+                advice = (
+                    "This is a shallow clone: fetch the rest with `git fetch --unshallow` "
+                    "(actions/checkout: `fetch-depth: 0`)."
+                )
+            raise UsageError("unknown-rev", f"`{rev}` is no commit of {self.root}", advice)
         commit, tree, subject = readable(f"{shown.output}\n").split("\n", 2)
         return commit, tree, subject.removesuffix("\n")
-
-    def _verified(self, expression: str) -> GitResult:
-        result = attempt(self.root, "rev-parse", "--verify", "--end-of-options", expression)
-        if result.status != 0:
-            raise self._unknown(expression, result.error)
-        return result
-
-    def _unknown(self, rev: str, text: str) -> PerfciError:
-        names = self.names()
-        if not names and attempt(self.root, "rev-parse", "--verify", "HEAD").status != 0:
-            return UsageError(
-                "no-commits", f"{self.root} has no commits yet", "Commit something first."
-            )
-        if "ambiguous" in text:
-            return UsageError(
-                "ambiguous-rev",
-                f"`{rev}` is the beginning of more than one commit",
-                "Write more digits.",
-            )
-        if ".." in rev:
-            return UsageError(
-                "bad-rev",
-                f"`{rev}` is a range, not one commit",
-                "Give the two commits one after the other.",
-            )
-        near = [name for name in names if name.endswith(f"/{rev}")]
-        near += difflib.get_close_matches(rev, set(names) - set(near), n=3)
-        hints = [f"Did you mean {', '.join(f'`{name}`' for name in near[:3])}?"] if near else []
-        if self.is_shallow():
-            hints.append(
-                "This is a shallow clone: fetch the rest with `git fetch --unshallow` "
-                "(actions/checkout: `fetch-depth: 0`)."
-            )
-        elif (self.root / rev).exists():
-            hints = ["It is a file or a folder. Name commits here, and choose cases by -k."]
-        elif not hints:
-            hints.append("See `git branch --all` and `git tag`; fetch it if it is elsewhere.")
-        return UsageError("unknown-rev", f"`{rev}` is no commit of {self.root}", " ".join(hints))
 
     def names(self) -> list[str]:
         """Return the short names of branches, remote branches and tags."""
@@ -444,41 +373,18 @@ class Repository:
 def open_repository(path: Path) -> Repository:
     """Return the repository around ``path``.
 
-    Raises UsageError if there is no repository or it has no working tree, OutsideError if git
+    Raises NoRepository if there is no repository or it has no working tree, OutsideError if git
     is missing or refuses.
     """
     if not path.is_dir():
         raise NoRepository("not-a-repository", f"{path} is no folder", _CHANGE_FOLDER)
     check_version()
-    # git answers up to the first question that it can't: --show-toplevel without a working tree
-    places = attempt(path, "rev-parse", "--is-bare-repository", *_PLACES)
+    places = attempt(path, "rev-parse", *_PLACES)
+    if "not a git repository" in places.error or "work tree" in places.error:
+        raise NoRepository("not-a-repository", f"{path}: {readable(places.error)}", _CHANGE_FOLDER)
     if places.status != 0:
-        raise _refused(path, places) or failure(places, "rev-parse")
-    folders = places.output.removeprefix("false\n").split(_BETWEEN_PLACES)
-    return Repository(*(Path(folder).resolve() for folder in folders))
-
-
-def _refused(path: Path, places: GitResult) -> PerfciError | None:
-    text = places.error
-    if places.output == "true":
-        return NoRepository(
-            "bare-repository",
-            f"{path} is in a bare repository, which has no working tree",
-            "Clone it, and run perfci in the clone.",
-        )
-    if places.output == "false":
-        return NoRepository("not-a-repository", f"{path} is inside a .git folder", _CHANGE_FOLDER)
-    if "dubious ownership" in text:
-        return OutsideError(
-            "unsafe-repository",
-            f"git does not trust {path}: it belongs to another user",
-            f"If you trust it: git config --global --add safe.directory {path}",
-        )
-    if "not a git repository" in text:
-        return NoRepository(
-            "not-a-repository", f"{path} is not in a git repository", _CHANGE_FOLDER
-        )
-    return None
+        raise failure(places, "rev-parse")
+    return Repository(*(Path(folder).resolve() for folder in places.output.splitlines()))
 
 
 def forge_of(repository: Repository | None) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import tempfile
 import tomllib
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
@@ -28,9 +28,6 @@ _FILE_MODES = frozenset({"000000", "100644", "100755"})
 _LINK = "120000"
 """git's mode of a symbolic link."""
 _NOTHING = ("", "")
-_FILE_MODES = frozenset({"000000", "100644", "100755"})
-"""git's modes of a plain file, and of one that a tree lacks."""
-_COMPARING = ("diff-tree", "-r", "--raw", "--no-renames", "-z")
 KINDS = ("sources", "requirements", "locks", "packaging", "submodules", "ci")
 """The kinds of changed files, in the order in which they are reported."""
 _SOURCES = frozenset(
@@ -70,7 +67,6 @@ _PROJECT_KEYS = ("dependencies", "optional-dependencies", "requires-python", "dy
 _ENTRY_POINTS = ("scripts", "gui-scripts", "entry-points")
 _BUILDERS = ("setuptools", "hatch", "flit", "maturin", "scikit-build", "meson-python", "pdm", "uv")
 _POETRY_KEYS = ("dependencies", "group", "extras", "build", "packages", "scripts", "plugins")
-_SHA1_DIGITS = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,54 +225,51 @@ def _written(
         return git(repository, "write-tree", environment=environment)
 
 
-def _raw_changes(output: str) -> Iterator[tuple[str, set[str]]]:
-    """Yield the name of each file that git lists as changed, and its modes on both sides."""
-    fields = iter(output.split("\0"))
-    for entry in filter(None, fields):
-        yield next(fields), {*entry.removeprefix(":").split()[:2]}
+@dataclass(frozen=True, slots=True)
+class TreeChanges:
+    """The files that differ between two of git's trees, each with git's modes on both sides."""
 
+    modes: Mapping[str, frozenset[str]]
 
-def relevant_changes(base: Path, head: Path, trees: tuple[str, str]) -> dict[str, tuple[str, ...]]:
-    """Return the changed files by kind: sources, requirements, locks, packaging, submodules, ci.
+    @classmethod
+    def between(cls, root: Path, trees: tuple[str, str]) -> TreeChanges:
+        """Ask git in the worktree ``root`` once. OutsideError if git fails."""
+        listed = git(root, "diff-tree", "-r", "--raw", "--no-renames", "-z", *trees)
+        fields = listed.split("\0")[:-1]
+        modes = (frozenset(entry.removeprefix(":").split()[:2]) for entry in fields[::2])
+        return cls(dict(zip(fields[1::2], modes, strict=True)))
 
-    ``base`` and ``head`` are worktrees of the git ``trees``. Prose, data and tests are left out.
-    Raises OutsideError if git fails.
-    """
-    kinds: dict[str, list[str]] = {}
-    for name, modes in _raw_changes(git(head, *_COMPARING, *trees)):
-        kind = "submodules" if MODE in modes else kind_of(name)
-        if name == "pyproject.toml" or name.endswith("/pyproject.toml"):
-            kind = "packaging" if _runs_otherwise(base / name, head / name) else ""
-        if kind:
-            kinds.setdefault(kind, []).append(name)
-    return {kind: tuple(kinds[kind]) for kind in KINDS if kind in kinds}
+    def by_kind(self, base: Path, head: Path) -> dict[str, tuple[str, ...]]:
+        """Return the files by kind: sources, requirements, locks, packaging, submodules, ci.
 
+        ``base`` and ``head`` are worktrees of the trees. Prose, data and tests are left out.
+        """
+        kinds: dict[str, list[str]] = {}
+        for name, modes in self.modes.items():
+            kind = "submodules" if MODE in modes else kind_of(name)
+            if name == "pyproject.toml" or name.endswith("/pyproject.toml"):
+                kind = "packaging" if _runs_otherwise(base / name, head / name) else ""
+            if kind:
+                kinds.setdefault(kind, []).append(name)
+        return {kind: tuple(kinds[kind]) for kind in KINDS if kind in kinds}
 
-def watchable_changes(root: Path, trees: tuple[str, str]) -> frozenset[str] | None:
-    """Return the files that differ between git's ``trees``, or None if one can be used unseen.
+    def watchable(self) -> frozenset[str] | None:
+        """Return the files, or None if one can be used unseen.
 
-    A watch sees the use of Python files, and no benchmark needs files that can't be code.
-    """
-    names = set()
-    for name, modes in _raw_changes(git(root, *_COMPARING, *trees)):
-        is_file = modes <= _FILE_MODES
-        if not is_file or not (name.endswith(".py") or cannot_be_code(name)):
-            return None
-        names.add(name)
-    return frozenset(names)
+        A watch sees the use of Python files, and no benchmark needs files that can't be code.
+        """
+        return self._if_all(lambda name: name.endswith(".py") or cannot_be_code(name))
 
+    def harmless(self) -> frozenset[str]:
+        """Return the files if all are prose or tests, else nothing.
 
-def harmless_changes(root: Path, trees: tuple[str, str]) -> frozenset[str]:
-    """Return the files that differ between git's ``trees`` if all are prose or tests, else nothing.
+        A ``conftest.py`` isn't harmless: pytest loads it for benchmarks that it collects.
+        """
+        return self._if_all(lambda name: cannot_be_code(name) or _is_test(name)) or frozenset()
 
-    A ``conftest.py`` isn't harmless: pytest loads it for benchmarks that it collects.
-    """
-    names = set()
-    for name, modes in _raw_changes(git(root, *_COMPARING, *trees)):
-        if not (modes <= _FILE_MODES and (cannot_be_code(name) or _is_test(name))):
-            return frozenset()
-        names.add(name)
-    return frozenset(names)
+    def _if_all(self, holds: Callable[[str], bool]) -> frozenset[str] | None:
+        plain = all(modes <= _FILE_MODES for modes in self.modes.values())
+        return frozenset(self.modes) if plain and all(map(holds, self.modes)) else None
 
 
 def _is_test(name: str) -> bool:
