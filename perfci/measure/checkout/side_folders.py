@@ -35,7 +35,7 @@ KEPT = 6
 """Builds to keep. Above this number, those that have been unused for longest are removed."""
 
 
-class _Place:
+class _SideFolder:
     """The files of one worktree. Its users hold the lock, a build's users share it.
 
     The ``marker`` of a build is written after all commands have succeeded, and holds what the build
@@ -102,7 +102,7 @@ class SideFolders:
         with explaining(f"looking through {self._trees}"):
             entries = self._trees.iterdir() if self._trees.exists() else ()
             for name in sorted({entry.name.partition(".")[0] for entry in entries}):
-                place = _Place(self._trees, name)
+                place = _SideFolder(self._trees, name)
                 lock = None if place.is_complete() else take_if_free(place.lock)
                 if lock and place.is_complete():  # by another process, since
                     lock.release()
@@ -112,7 +112,7 @@ class SideFolders:
 
     @contextmanager
     def _in_worktree(self, recipe: BuildRecipe) -> Iterator[Path]:
-        place = _Place(self._trees, PREFIX + secrets.token_hex(8))
+        place = _SideFolder(self._trees, PREFIX + secrets.token_hex(8))
         with explaining(f"making {place.tree}"):
             lock = take(place.lock)
         try:
@@ -126,7 +126,7 @@ class SideFolders:
         modules = (self._repository.common_dir / "modules").glob("*")
         recipe = replace(recipe, submodules=tuple(sorted(path.name for path in modules)))
         installed = installed_for(recipe)
-        place = _Place(self._trees, PREFIX + build_key(recipe, installed))
+        place = _SideFolder(self._trees, PREFIX + build_key(recipe, installed))
         with explaining(f"building in {self._trees}"):
             lock = self._built(recipe, place, installed)
             os.utime(place.marker)
@@ -143,7 +143,7 @@ class SideFolders:
             lock.release()
             self._evict()
 
-    def _built(self, recipe: BuildRecipe, place: _Place, installed: Installed) -> FolderLock:
+    def _built(self, recipe: BuildRecipe, place: _SideFolder, installed: Installed) -> FolderLock:
         """Return the lock that protects a build from removal. Build it if it is missing.
 
         Waits while another process makes the same build. A build that was written to is made again,
@@ -160,7 +160,7 @@ class SideFolders:
                 return lock
             lock.release()
 
-    def _build(self, recipe: BuildRecipe, place: _Place, installed: Installed) -> None:
+    def _build(self, recipe: BuildRecipe, place: _SideFolder, installed: Installed) -> None:
         place.marker.unlink(missing_ok=True)
         remove_tree(self._repository, place.tree)
         try:
@@ -173,7 +173,7 @@ class SideFolders:
             raise
         place.partial.replace(place.marker)  # atomic: the marker is never half written
 
-    def _check_out(self, recipe: BuildRecipe, place: _Place) -> None:
+    def _check_out(self, recipe: BuildRecipe, place: _SideFolder) -> None:
         add_tree(self._repository, place.tree, recipe.commit, recipe.tree)
         if any("submodule" in command for command in recipe.build):
             return
@@ -190,11 +190,11 @@ class SideFolders:
             markers = sorted(self._trees.glob("*.complete"), key=_last_use)
             excess = len(markers) - KEPT
             for marker in markers:
-                place = _Place(self._trees, marker.stem)
+                place = _SideFolder(self._trees, marker.stem)
                 if excess > 0 and (lock := take_if_free(place.lock)):
                     excess -= self._remove(place, lock)
 
-    def _remove(self, place: _Place, lock: FolderLock) -> bool:
+    def _remove(self, place: _SideFolder, lock: FolderLock) -> bool:
         """Remove a tree, its marker first: without a marker, what remains isn't a build."""
         place.marker.unlink(missing_ok=True)
         removed = self._remove_tree(place)
@@ -204,7 +204,7 @@ class SideFolders:
         lock.release(remove=removed)
         return removed
 
-    def _remove_tree(self, place: _Place) -> bool:
+    def _remove_tree(self, place: _SideFolder) -> bool:
         """Remove the tree and return whether that worked: a failure costs no results."""
         try:
             remove_tree(self._repository, place.tree)
