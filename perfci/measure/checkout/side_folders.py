@@ -53,7 +53,7 @@ class _SideFolder:
         return self.marker.exists() and self.tree.is_dir()
 
     def is_as_built(self) -> bool:
-        """Return whether nobody has written to the commit's files since the build."""
+        """Return whether the commit's files are still as the build left them."""
         return self.is_complete() and self.marker.read_text(encoding="utf-8") == _state(self.tree)
 
 
