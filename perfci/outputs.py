@@ -16,6 +16,7 @@ from typing import Protocol
 from perfci.errors import OutsideError, UsageError, joined_error
 from perfci.files import folder_held, require_writable, write_file
 from perfci.model.report import Report
+from perfci.report.clean import Clean
 
 STANDARD_OUTPUT = Path("-")
 """The path ``-``: the caller prints this output itself. It never means a file of that name."""
@@ -87,11 +88,11 @@ def check_writable(outputs: Mapping[str, Path], history: Iterable[Path] = ()) ->
             require_writable(path)
 
 
-def rendered(report: Report, outputs: Mapping[str, Path]) -> dict[Path, str]:
-    """Return the text of every requested file. UsageError for a broken exporter."""
-    from perfci.report.exporters import named
+def rendered(report: Report, outputs: Mapping[str, Path]) -> dict[Path, Clean]:
+    """Return the text of every requested file."""
+    from perfci.report.exporters import exporter
 
-    return {path: named(name).text(report) for name, path in outputs.items()}
+    return {path: exporter(name).render(report) for name, path in outputs.items()}
 
 
 def write_files(files: Mapping[Path, str], besides: str = "") -> None:

@@ -87,11 +87,11 @@ def _reports() -> list[bytes]:
 
 def _reported(content: bytes) -> None:
     from perfci.commands.project import report_in
-    from perfci.report.exporters import formats
+    from perfci.report.exporters import FORMATS, exporter
 
     report = report_in(content, "report.json")
-    for one in formats()[0].values():
-        one.text(report)
+    for name in FORMATS:
+        exporter(name).render(report)
 
 
 # Recorded runs: an export of a history, and other tools' results.

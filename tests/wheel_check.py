@@ -31,13 +31,13 @@ LOCK = ROOT / "templates" / "workflows" / "perfci-requirements.txt"
 RENDER = """
 from pathlib import Path
 import perfci
-from perfci.report.exporters import named
+from perfci.report.exporters import exporter
 from perfci.model.report import Report, Timing, Verdict
 from perfci.model.run import Environment, Side
 report = Report(perfci.__version__, "2026-01-01T00:00:00+00:00", "compare", None,
                 Side("HEAD", "0" * 40, "python"), Environment("key", {}), Verdict("pass", ()),
                 Timing(1.0, 0.5, 5), (), ())
-assert named("markdown").text(report).startswith("<!-- perfci")
+assert exporter("markdown").render(report).startswith("<!-- perfci")
 print(Path(perfci.__file__).parent)
 """
 

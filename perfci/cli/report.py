@@ -1,15 +1,11 @@
-"""Reports on the terminal, as exit codes and in every format, and ``perfci report``.
-
-The options for formats are made when a command is parsed or its help is shown, so importing a
-command looks up no plug-ins.
-"""
+"""Reports on the terminal, as exit codes and in every format, and ``perfci report``."""
 
 from __future__ import annotations
 
 import shutil
 import sys
 from collections.abc import Iterable, Mapping
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,19 +19,18 @@ from perfci.errors import (
     EXIT_PASS,
     EXIT_REGRESSION,
     PerfciError,
-    UsageError,
     joined_error,
 )
 from perfci.files import write_file
 from perfci.model.report import Report
 from perfci.outputs import STANDARD_OUTPUT, rendered, write_files, writing
 from perfci.report.clean import Clean, clean_line, clean_lines
+from perfci.report.exporters import FORMATS, TERMINAL, exporter
 from perfci.verdict.decision import was_measured
 
 if TYPE_CHECKING:
     from perfci.commands.revisions import RecordableReport
     from perfci.config.loading import Config
-    from perfci.report.exporters import Format
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 _BY_SUFFIX = {".html": "html", ".json": "json", ".md": "markdown", ".xml": "junit"}
@@ -75,29 +70,16 @@ def conclude(
 def deliver(report: Report, outputs: Mapping[str, Path], *, verbose: bool) -> None:
     """Write the files, then print: a closed terminal loses no file, a full disk no table.
 
-    A broken exporter of another distribution loses only its own file. Where an output is ``-``,
-    standard output has nothing else, and the table goes to standard error.
+    If an output is ``-``, standard output has nothing else, and the table goes to standard error.
     """
-    texts: dict[Path, str] = {}
-    broken = []
-    printed: list[Clean] = []
+    texts: dict[Path, Clean] = {}
     try:
-        for name, path in outputs.items():
-            try:
-                text = rendered(report, {name: path})
-            except UsageError as error:
-                broken.append(error)
-                continue
-            if path == STANDARD_OUTPUT:
-                printed.append(shown_as(name, text[path]))
-            else:
-                texts |= text
+        texts = rendered(report, outputs)
+        printed = [texts.pop(path) for path in list(texts) if path == STANDARD_OUTPUT]
         write_files(texts, "What was measured is shown on the terminal.")
     finally:
-        show_report(report, verbose=verbose, err=bool(printed))
+        show_report(report, verbose=verbose, err=STANDARD_OUTPUT in outputs.values())
     show_texts(printed)
-    if broken:
-        raise broken[0]
 
 
 def show_report(report: Report, *, verbose: bool, err: bool = False) -> None:
@@ -139,13 +121,6 @@ def show_texts(texts: Iterable[Clean]) -> None:
         discard()
 
 
-def shown_as(name: str, text: str) -> Clean:
-    """Return a format's text as it may be printed."""
-    from perfci.report.exporters import named
-
-    return named(name).shown(text)
-
-
 def exit_code(report: Report, *, strict: bool) -> int:
     """Return the exit code (README.md, Exit codes) of a verdict. Half a session is no verdict."""
     if report.interrupted and report.verdict.status != "fail":
@@ -167,113 +142,46 @@ def worst_code(codes: Iterable[int]) -> int:
     return EXIT_REGRESSION if EXIT_REGRESSION in distinct else max(distinct)
 
 
-class FormatsCommand(GroupedCommand):
-    """A command with options made of the formats. A subclass defines the ``options``.
-
-    A format whose name is not free ends the command with an error. Its help still works.
-    """
-
-    @cached_property
-    def _formats(self) -> tuple[dict[str, Format], list[UsageError]]:
-        from perfci.report.exporters import formats
-
-        every = (
-            option
-            for parameter in self.params
-            for option in (*parameter.opts, *parameter.secondary_opts)
-        )
-        return formats({"help", *(option.lstrip("-") for option in every)})
-
-    @property
-    def formats(self) -> Mapping[str, Format]:
-        """Return every format that this command can write, by name."""
-        return self._formats[0]
-
-    @cached_property
-    def options(self) -> list[click.Option]:
-        """Return the options that the formats add to the command."""
-        raise NotImplementedError
-
-    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """Return the options in the order of ``--help``: the formats' before the session's."""
-        own = super().get_params(ctx)
-        names = [parameter.name for parameter in self.params]
-        at = names.index("log_folder") if "log_folder" in names else len(names)
-        return [*own[:at], *self.options, *own[at:]]
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run the command. UsageError if a distribution asks for a name that is not free."""
-        for refused in self._formats[1]:
-            raise refused
-        return super().invoke(ctx)
-
-
-class ExportingCommand(FormatsCommand):
+class ExportingCommand(GroupedCommand):
     """A command with ``--NAME FILE`` for each format. It gets the chosen files as ``outputs``."""
 
-    def __init__(self, *arguments: Any, required: str = "", **attributes: Any) -> None:
-        super().__init__(*arguments, **attributes)
-        self._required = required
-
-    @cached_property
-    def options(self) -> list[click.Option]:
-        """Return an option for each format."""
-        return [
-            _FormatOption(form, number, required=form.name == self._required)
-            for number, form in enumerate(self.formats.values())
-        ]
+    def __init__(
+        self, name: str, *, params: list[click.Parameter], required: str = "", **attributes: Any
+    ) -> None:
+        names = [parameter.name for parameter in params]
+        at = names.index("log_folder") if "log_folder" in names else len(names)
+        options = [_FormatOption(form, required=form == required) for form in FORMATS]
+        params = [*params[:at], *options, *params[at:]]
+        super().__init__(name, params=params, **attributes)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse, and gather the requested files by their formats' names."""
-        try:
-            rest = super().parse_args(ctx, args)
-        except click.NoSuchOption as error:
-            if error.option_name not in {"-o", "--out", "--output", "--format"}:
-                raise
-            advice = "Write a report with --json, --html or --markdown FILE."
-            raise click.UsageError(f"no option {error.option_name}. {advice}", ctx) from None
-        given = (ctx.params.pop(str(option.name), None) for option in self.options)
-        ctx.params["outputs"] = {
-            name: path for name, path in zip(self.formats, given, strict=True) if path is not None
-        }
+        rest = super().parse_args(ctx, args)
+        given = {name: ctx.params.pop(OUTPUT + name, None) for name in FORMATS}
+        ctx.params["outputs"] = {name: path for name, path in given.items() if path is not None}
         return rest
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run the command. UsageError for a broken exporter of a requested format."""
-        for name in ctx.params["outputs"]:
-            self.formats[name].load()  # now, not when hours have been measured
-        return super().invoke(ctx)
 
 
 class _FormatOption(click.Option):
     """``--NAME FILE``. Its exporter is imported when its help is shown."""
 
-    def __init__(self, form: Format, number: int, *, required: bool) -> None:
-        super().__init__([f"--{form.name}", f"{OUTPUT}{number}"], type=_FILE, required=required)
-        self._form = form
+    def __init__(self, name: str, *, required: bool) -> None:
+        super().__init__([f"--{name}", OUTPUT + name], type=_FILE, required=required)
+        self._format = name
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        self.help = self._form.help_line()
+        self.help = exporter(self._format).HELP
         return super().get_help_record(ctx)
 
 
-class _ReportCommand(FormatsCommand):
-    """The command ``report``, whose ``--format`` takes every format."""
-
-    @cached_property
-    def options(self) -> list[click.Option]:
-        """Return ``--format``."""
-        from perfci.report.exporters import TERMINAL
-
-        choice = click.Choice([TERMINAL, *self.formats])
-        default = f"by the suffix of --output, or else {TERMINAL}"
-        return [click.Option(["--format", "form"], type=choice, show_default=default)]
-
-
-@click.command(
-    "report", cls=_ReportCommand, epilog="Example: perfci report report.json --format markdown"
-)
+@click.command("report", epilog="Example: perfci report report.json --format markdown")
 @click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice([TERMINAL, *FORMATS]),
+    show_default=f"by the suffix of --output, or else {TERMINAL}",
+)
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path))
 @click.option("-v", "--verbose", is_flag=True, help="Show every comparison (terminal).")
 def report_command(file: Path, form: str | None, output: Path | None, verbose: bool) -> None:
@@ -282,10 +190,8 @@ def report_command(file: Path, form: str | None, output: Path | None, verbose: b
     With -q the verdict's line alone, of a terminal.
     """
     from perfci.commands.project import load_report, report_in
-    from perfci.report.exporters import TERMINAL, named
     from perfci.report.exporters.json import MOST_BYTES
 
-    text: str
     if str(file) == "-":
         # one byte more than a report may have, so that a larger one is noticed
         report = report_in(sys.stdin.buffer.read(MOST_BYTES + 1), "standard input")
@@ -294,12 +200,11 @@ def report_command(file: Path, form: str | None, output: Path | None, verbose: b
     form = form or _BY_SUFFIX.get(output.suffix if output else "", TERMINAL)
     if form == TERMINAL:
         color = is_coloured() and output in {None, STANDARD_OUTPUT}
-        text = shown = _terminal_text(report, verbose=verbose, color=color)
+        text = _terminal_text(report, verbose=verbose, color=color)
     else:
-        text = named(form).text(report)
-        shown = named(form).shown(text)
+        text = exporter(form).render(report)
     if output is None or output == STANDARD_OUTPUT:
-        show(shown)
+        show(text)
         return
     with writing(output):
         output.parent.mkdir(parents=True, exist_ok=True)

@@ -26,7 +26,6 @@ from perfci.cli.report import (
     exit_code,
     show_report,
     show_texts,
-    shown_as,
     worst_code,
 )
 from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS
@@ -147,7 +146,7 @@ def _measure_by_slurm(
             )
     for merged in collected.reports:
         show_report(merged.report, verbose=verbose, err=bool(merged.shown))
-        show_texts(shown_as(name, text) for name, text in merged.shown.items())
+        show_texts(merged.shown)
     if collected.kept and not is_quiet():
         say(f"perfci: what the shards printed is in {collected.kept}", err=True)
     strict = project.config.policy.strict
@@ -190,7 +189,7 @@ def merge_command(
     policy = configuration(root_here(), config_path, strict=strict).policy
     codes = []
     for merged in merge_reports(files, policy, outputs, expect=expect):
-        show_texts(shown_as(name, text) for name, text in merged.shown.items())
+        show_texts(merged.shown)
         if not merged.shown:
             say(str(merged.outputs["json"]))
         verdict = f"{merged.report.verdict.status} — {headline(outline(merged.report))}"

@@ -26,6 +26,7 @@ from perfci.verdict.merge import merge
 if TYPE_CHECKING:
     from perfci.commands.project import Project
     from perfci.model.report import Report
+    from perfci.report.clean import Clean
     from perfci.verdict.policy import Policy
 
 _PAUSE_S = 5.0
@@ -266,13 +267,13 @@ def _last_lines(folder: Path, number: int, count: int) -> str:
 class MergedReport:
     """One environment's report. ``incomplete``: a shard is missing.
 
-    ``outputs`` are its own files. ``shown`` are the texts for standard output, by format.
+    ``outputs`` are its own files. ``shown`` are the texts for standard output.
     """
 
     report: Report
     incomplete: bool
     outputs: Mapping[str, Path]
-    shown: Mapping[str, str]
+    shown: Sequence[Clean]
 
 
 def merge_reports(
@@ -296,7 +297,7 @@ def merge_reports(
         own = outputs if len(merged) == 1 else _named_by_environment(outputs, each.report)
         check_writable(own)
         made = rendered(each.report, own)
-        shown = {name: made[path] for name, path in own.items() if path == STANDARD_OUTPUT}
+        shown = [text for path, text in made.items() if path == STANDARD_OUTPUT]
         texts |= {path: text for path, text in made.items() if path != STANDARD_OUTPUT}
         results.append(MergedReport(each.report, bool(each.missing), own, shown))
     write_files(texts)

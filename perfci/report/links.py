@@ -105,52 +105,22 @@ def names_of(environments: Sequence[Environment]) -> tuple[str, ...]:
     )
 
 
-def fact_tables(reports: Sequence[Report], names: Sequence[str]) -> tuple[FactTable, ...]:
-    """Return one report's main facts. For several reports: shared main facts, then all others."""
-    if len(reports) == 1:
-        return (_single_table(reports[0]),)
-    by_report = [_facts(report) for report in reports]
-    facts = tuple(dict.fromkeys(fact for known in by_report for fact in known))
-    shared = [fact for fact in facts if len({known.get(fact) for known in by_report}) == 1]
-    nothing = escape("–")
-    tables = (
-        FactTable(
-            ("all",),
-            tuple((escape(fact), by_report[0][fact]) for fact in shared if fact in _SHOWN),
-        ),
-        FactTable(
-            tuple(names),
-            tuple(
-                (escape(fact), *(known.get(fact, nothing) for known in by_report))
-                for fact in facts
-                if fact not in shared
-            ),
-        ),
-    )
-    return tuple(table for table in tables if table.rows)
-
-
-def _single_table(report: Report) -> FactTable:
-    """Return head's facts, and base's facts that differ."""
-    head = _facts(report)
+def fact_table(report: Report) -> FactTable:
+    """Return head's main facts, and base's facts that differ."""
+    made = f"{report.perfci_version}, {report.command}, {report.created_at}"
+    head = {**_environment(report.environment, report.head.python), "perfci": escape(made)}
     if report.base_environment is None:
-        return FactTable(
-            ("value",), tuple((escape(fact), head[fact]) for fact in head if fact in _SHOWN)
-        )
+        rows = tuple((escape(fact), head[fact]) for fact in head if fact in _SHOWN)
+        return FactTable(("value",), rows)
     base = _environment(report.base_environment, report.base.python if report.base else "")
     nothing = escape("–")
-    rows = []
+    compared = []
     for fact in dict.fromkeys((*head, *base)):
         before, after = base.get(fact, nothing), head.get(fact, nothing)
         differs = before != after and fact != "perfci"
         if differs or fact in _SHOWN:
-            rows.append((escape(fact), after, before if differs else Safe("")))
-    return FactTable(("head", "base, where it differs"), tuple(rows))
-
-
-def _facts(report: Report) -> dict[str, Safe]:
-    made = f"{report.perfci_version}, {report.command}, {report.created_at}"
-    return {**_environment(report.environment, report.head.python), "perfci": escape(made)}
+            compared.append((escape(fact), after, before if differs else Safe("")))
+    return FactTable(("head", "base, where it differs"), tuple(compared))
 
 
 def _environment(environment: Environment, python: str) -> dict[str, Safe]:

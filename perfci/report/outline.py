@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 from perfci.model.case import Failure
 from perfci.model.finding import NOTHING_EXERCISED, WARNS, Reason
@@ -20,10 +19,6 @@ from perfci.verdict.decision import lost_metrics
 _WARNED_UNDECIDED = "warned-undecided"
 _MOST_NAMES = 5
 """Cases or files that a sentence names. The rest are counted."""
-_IN_TREE = re.compile(r"(?<![^\s\"'`])[^\s\"'`]*/(?:trees|builds)/[^/\s\"'`][^\s\"'`]*")
-"""A whole word with a path inside a folder where perfci checked out or built a side."""
-_TREE = re.compile(r"/(?:trees|builds)(?=/[^/])")
-"""The part of such a path that ends perfci's own folder."""
 _NUMBER = re.compile(r"\b(?:0x[0-9a-f]+|\d+)\b")
 """Addresses, process ids and line numbers, which differ between two runs of the same failure."""
 
@@ -38,7 +33,7 @@ def shown_failures(report: Report) -> tuple[Failure, ...]:
     for failure in report.failures:
         if failure.side == "base" and failure.case in new:
             continue
-        alike = likeness(failure)
+        alike = (failure.case, failure.stage, failure.kind)
         before = shown.get(alike)
         if before is None:
             shown[alike] = failure
@@ -47,39 +42,14 @@ def shown_failures(report: Report) -> tuple[Failure, ...]:
     return tuple(shown.values())
 
 
-def likeness(failure: Failure) -> tuple[str, ...]:
-    """Return a key that two failures share if they differ only in folders and numbers."""
-    texts = map(_without_places, (failure.message, failure.log_tail))
-    return (failure.case, failure.stage, failure.kind, *texts)
-
-
 def grouped_failures(failures: Sequence[Failure]) -> tuple[tuple[Failure, tuple[str, ...]], ...]:
     """Return each failure once, with all cases that failed in the same way."""
     shared: dict[tuple[str, ...], tuple[Failure, list[str]]] = {}
     for failure in failures:
-        key = (failure.side, *likeness(failure)[1:])
+        message = _NUMBER.sub("0", failure.message)
+        key = (failure.side, failure.stage, failure.kind, message)
         shared.setdefault(key, (failure, []))[1].append(failure.case)
     return tuple((failure, tuple(cases)) for failure, cases in shared.values())
-
-
-@lru_cache(4096)
-def _without_places(text: str) -> str:
-    """Return ``text`` without perfci's folders and numbers. Cached: each section asks again."""
-    return _NUMBER.sub("0", _IN_TREE.sub(_without_tree, text))
-
-
-def _without_tree(match: re.Match[str]) -> str:
-    """Return a word of a log from perfci's own folder on, which is replaced by ``tree``.
-
-    There are two expressions, each of linear time. A single one for both steps tried every place
-    where a word could begin.
-    """
-    word = match[0]
-    *_, last = (0, *(tree.end() for tree in _TREE.finditer(word)))
-    if not last:
-        return word
-    rest = word.find("/", last + 1)
-    return "tree" + (word[rest:] if rest >= 0 else "")
 
 
 @dataclass(frozen=True, slots=True)

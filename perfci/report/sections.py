@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -23,7 +23,6 @@ from perfci.report.outline import (
     gates,
     grouped_failures,
     headline,
-    likeness,
     other_reasons,
     shown_failures,
     undecided_warnings,
@@ -52,45 +51,29 @@ _MOST_FAILURES = 3
 _MARKS = {"fail": "\u274c", "error": "\U0001f4a5", "inconclusive": "\u2754", "pass": "\u2705"}
 
 
-@dataclass(slots=True)
-class _Earlier:
-    """Contents that earlier sections of the comment have shown. Later ones don't repeat them."""
-
-    explanations: set[Explanation] = field(default_factory=set)
-    failures: set[tuple[str, ...]] = field(default_factory=set)
-    skipped: set[tuple[str, str]] = field(default_factory=set)
-    not_measured: set[tuple[str, str]] = field(default_factory=set)
-
-
 def sections(outlines: Sequence[Outline], names: Sequence[str]) -> tuple[Section, ...]:
     """Return a section for each of ``outlines``, in order. ``names`` are the environments'."""
-    earlier = _Earlier()
-    shared = frozenset(shared_reasons(outlines))
-    with_sides = not shared_sides(outlines)
     most = max(_FEWEST_ROWS, _MOST_ROWS // len(outlines))
     parts = []
     for rows, name in zip(outlines, names, strict=True):
-        section = _section(rows, name, shared, most)
-        section["sides"] = _sides(rows.report) if with_sides else ()
-        section |= _why(rows.report, section["shown"], earlier)
-        section |= _failures(rows.report, earlier)
-        section |= _unmeasured(rows.report, earlier)
+        section = _section(rows, name, most)
         folds = [fold for fold in _folds(section) if fold[-1]]
         section["folded"] = ", ".join(f"{count} {group.counted}" for group, _, count in folds)
         shown = ((group, entries) for group, entries, _ in folds if entries)
         section["folds"] = sorted(shown, key=lambda fold: fold[0].last)
-        parts.append(section | {"left_out": _left_out(section)})
+        parts.append(section)
     return tuple(parts)
 
 
-def _section(rows: Outline, name: str, shared: Collection[str], most: int) -> dict[str, Any]:
-    """Return the section's values that don't depend on earlier sections.
+def _section(rows: Outline, name: str, most: int) -> dict[str, Any]:
+    """Return the section's values but its folds.
 
     ``shown`` are the open rows: the rows that fail the report, or else the undecided rows, or else
     all rows that moved. ``most`` is the largest number of them.
     """
     report = rows.report
-    failed = {failure.case for failure in shown_failures(report)}
+    failures = grouped_failures(shown_failures(report))
+    failed = {case for _, cases in failures for case in cases}
     moved = [row for row in rows.moved if not (row.status == "failed" and row.case in failed)]
     shown = _deciding(rows, moved)[:most]
     measured = rows.groups["new"] if report.is_one_sided else ()
@@ -104,7 +87,8 @@ def _section(rows: Outline, name: str, shared: Collection[str], most: int) -> di
         "tally": _tally(rows),
         "how": _how(report, name),
         "head_sha": "" if report.head.dirty else report.head.sha,
-        "reasons": [reason for reason in other_reasons(rows) if reason not in shared],
+        "reasons": other_reasons(rows),
+        "sides": _sides(report),
         "shown": shown,
         "warnings": undecided_warnings(report),
         "groups": folded,
@@ -112,6 +96,11 @@ def _section(rows: Outline, name: str, shared: Collection[str], most: int) -> di
         "tests": _tested(moved, rows),
         "past": past_lines(report),
         **case_tables(report),
+        **_why(report, shown),
+        "failures": failures[:_MOST_FAILURES],
+        "more_failures": failures[_MOST_FAILURES:],
+        "skipped": list(report.skipped.items()),
+        "not_measured": list(report.not_measured.items()),
         "next_step": _next_step(report, shown),
         "replay": replay_line(
             report, dict.fromkeys(row.case for row in shown), _rounds(report, shown)
@@ -213,20 +202,6 @@ def _side(side: Side | None) -> str:
     short = side.sha[:12]
     text = side.rev if not short or short in side.rev else f"{side.rev} ({short})"
     return text + (" with uncommitted changes" if side.dirty else "")
-
-
-def shared_sides(outlines: Sequence[Outline]) -> tuple[Side | None, ...]:
-    """Return the sides that all of several reports share. A single report's section has its own."""
-    first, *others = (_sides(rows.report) for rows in outlines)
-    return first if others and all(sides == first for sides in others) else ()
-
-
-def shared_reasons(outlines: Sequence[Outline]) -> tuple[str, ...]:
-    """Return the reasons that all of several reports share. A single report's section has them."""
-    first, *others = map(other_reasons, outlines)
-    return tuple(
-        reason for reason in first if others and all(reason in reasons for reasons in others)
-    )
 
 
 def _deciding(rows: Outline, moved: Sequence[Comparison]) -> Sequence[Comparison]:
@@ -334,21 +309,17 @@ class Because:
     line: int = 0
 
 
-def _why(report: Report, shown: Sequence[Comparison], earlier: _Earlier) -> dict[str, Any]:
+def _why(report: Report, shown: Sequence[Comparison]) -> dict[str, Any]:
     """Return why cases moved, in three parts: in rows' cells, below the table, and in folds."""
     every = whys(report)
     because, open_whys = _whys_of_rows(shown, every)
     used = _explanations_of_rows(shown, report, because)
-    explanations = other_explanations(report)
-    new = [cause for cause in explanations if cause not in earlier.explanations]
-    below = [cause for cause in new if cause not in used]
-    earlier.explanations.update(report.explanations)
+    below = [cause for cause in other_explanations(report) if cause not in used]
     return {
         "because": because,
         "open_whys": open_whys,
         "explanations": below[:MOST_REASONS],
         "more_explanations": below[MOST_REASONS:],
-        "explained_above": len(explanations) - len(new),
         "inside": [why for why in every if why.more],
     }
 
@@ -400,28 +371,6 @@ def _is_short(text: str) -> bool:
     return len(clean_line(text, 2 * LONGEST_REASON)) <= LONGEST_REASON
 
 
-def _failures(report: Report, earlier: _Earlier) -> dict[str, Any]:
-    """Return the failures that no earlier section has shown, and the cases of all others."""
-    alike = {likeness(failure): failure for failure in shown_failures(report)}
-    new = grouped_failures([alike[key] for key in alike if key not in earlier.failures])
-    above = dict.fromkeys(alike[key].case for key in alike if key in earlier.failures)
-    earlier.failures.update(alike)
-    return {
-        "failures": new[:_MOST_FAILURES],
-        "more_failures": new[_MOST_FAILURES:],
-        "failed_above": tuple(above),
-    }
-
-
-def _unmeasured(report: Report, earlier: _Earlier) -> dict[str, Any]:
-    """Return the skipped cases and the unmeasured metrics that no earlier section has shown."""
-    skipped = [entry for entry in report.skipped.items() if entry not in earlier.skipped]
-    metrics = [entry for entry in report.not_measured.items() if entry not in earlier.not_measured]
-    earlier.skipped.update(skipped)
-    earlier.not_measured.update(metrics)
-    return {"skipped": skipped, "not_measured": metrics}
-
-
 _OTHER_FOLDS = (
     ("improved", "more_explanations", RowGroup("More reasons why", "more reasons why", "why")),
     ("improved", "inside", RowGroup("", "more that differ inside", "inside")),
@@ -442,10 +391,3 @@ def _folds(section: Section) -> Iterator[tuple[RowGroup, Sequence[Any], int]]:
         for after, entries, other in _OTHER_FOLDS:
             if after == name:
                 yield other, section[entries], len(section[entries])
-
-
-def _left_out(section: Section) -> int:
-    """Return how many rows the section's tables leave out. Lists count this themselves."""
-    tables = {"moved", "compared", "measured"}
-    folded = (rows for group, rows in section["folds"] if group.layout in tables)
-    return sum(max(0, len(table) - MOST_TABLE_ROWS) for table in (*folded, section["measured"]))

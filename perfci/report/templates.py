@@ -7,7 +7,7 @@ needn't escape: every value that isn't Markup is escaped automatically.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -32,6 +32,7 @@ _IN_BACKTICKS = re.compile(r"`([^`]+)`")
 _FENCE = re.compile(r"(`{3,})")
 _SEPARATOR = re.compile(r"\|(:?-+:?\|)+$")
 """The line between a table's header and its rows."""
+_NOTE = "_Cut to fit: the rest of this report left out; the JSON report has all._"
 _ROOM = 400
 """Characters kept free for the note at the end, and for closing a fence and details."""
 
@@ -117,51 +118,39 @@ def _breakable(text: str) -> Safe:
 
 @dataclass(frozen=True, slots=True)
 class _Open:
-    """The state after a line: the open fence's backticks, open details, table rows so far."""
+    """The state after a line: the open fence's backticks, and open details."""
 
     fence: str = ""
     details: int = 0
-    rows: int = 0
 
     def after(self, line: str) -> _Open:
         """Return the state after one more line."""
         mark = _FENCE.match(line)
         if self.fence:
-            closes = mark is not None and line.rstrip() == self.fence
-            return _Open("" if closes else self.fence, self.details, self.rows)
+            return _Open("" if line.rstrip() == self.fence else self.fence, self.details)
         if mark is not None:
-            return _Open(mark[1], self.details, self.rows)
-        rows = self.rows
-        if line.startswith("|"):
-            # a separator shows that the line before it was a header, which is no row
-            rows += -1 if _SEPARATOR.match(line) else 1
-        depth = self.details + line.count("<details>") - line.count("</details>")
-        return _Open("", depth, rows)
+            return _Open(mark[1], self.details)
+        return _Open("", self.details + line.count("<details>") - line.count("</details>"))
 
 
-def cut(text: str, limit: int, left_out: int = 0) -> str:
-    """Return the lines of the Markdown ``text`` that fit into ``limit`` characters.
-
-    If any are missing, a note at the end counts the table rows left out. ``left_out`` rows were
-    left out before.
-    """
-    if len(text) <= limit and not left_out:
+def cut(text: str, limit: int) -> str:
+    """Return the lines of the Markdown ``text`` that fit into ``limit`` characters, with a note."""
+    if len(text) <= limit:
         return text
     kept: list[str] = []
     length = 0
     state = _Open()
-    lines = text.split("\n")
-    for line in lines:
+    for line in text.split("\n"):
         length += len(line) + 1
         following = state.after(line)
         if length + len("</details>\n") * following.details + _ROOM > limit:
+            if _SEPARATOR.match(line):
+                kept.pop()  # without its separator a table's header would show as text
             break
         kept.append(line)
         state = following
-    if len(kept) < len(lines) and _SEPARATOR.match(lines[len(kept)]):
-        state = _Open(state.fence, state.details, state.rows - 1)
-        kept.pop()  # the last kept line is a header: without its separator it would show as text
-    return "\n".join([*kept, *_closing(state), _note(_rows(lines) + left_out - state.rows), ""])
+    fence = [state.fence] if state.fence else []
+    return "\n".join([*kept, *fence, "", *["</details>"] * state.details, "", _NOTE, ""])
 
 
 def tidy(text: str) -> str:
@@ -173,20 +162,3 @@ def tidy(text: str) -> str:
             kept.append(line)
         state = state.after(line)
     return "\n".join(kept).strip("\n") + "\n"
-
-
-def _closing(state: _Open) -> list[str]:
-    fence = [state.fence] if state.fence else []
-    return [*fence, "", *["</details>"] * state.details, ""]
-
-
-def _rows(lines: Sequence[str]) -> int:
-    state = _Open()
-    for line in lines:
-        state = state.after(line)
-    return state.rows
-
-
-def _note(rows: int) -> str:
-    left_out = f"{rows} table row{'' if rows == 1 else 's'} and " if rows else ""
-    return f"_Cut to fit: {left_out}the rest of this report left out; the JSON report has all._"

@@ -13,7 +13,7 @@ from perfci.model.report import Comparison, Estimate, Explanation, Report, Timin
 from perfci.model.run import Environment, Side
 from perfci.model.why import Difference, Why
 from perfci.model.words import words
-from perfci.report.exporters import TERMINAL, formats, named
+from perfci.report.exporters import FORMATS, TERMINAL, exporter
 from perfci.report.terminal import render_terminal
 from perfci.stats.t_tests import t_quantile, two_sided_p
 from perfci.verdict.decision import failed_finding
@@ -304,11 +304,11 @@ def hostile_report(name: str) -> Report:
     )
 
 
-FORMS = (TERMINAL, *formats()[0])
+FORMS = (TERMINAL, *FORMATS)
 
 
 def rendered(report: Report, form: str) -> str:
     """Return a report in one of ``FORMS``."""
     if form == TERMINAL:
         return render_terminal(report, width=100, color=False)
-    return named(form).text(report)
+    return exporter(form).render(report)

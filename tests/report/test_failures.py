@@ -8,7 +8,6 @@ import pytest
 
 from perfci.model.case import Failure
 from perfci.report.exporters.markdown import render as render_markdown
-from perfci.report.outline import likeness
 from perfci.report.terminal import render_terminal
 from tests.report.examples import bare, rich_report
 
@@ -39,16 +38,6 @@ def test_a_failure_on_base_alone_is_its_new_row_and_no_more(renderer: str) -> No
         render_terminal(report, 120, False) if renderer == "terminal" else render_markdown(report)
     )
     assert text.count("lib is gone") == 1
-
-
-@pytest.mark.parametrize("repeated", ["/", "x/", "/trees", "/trees/", "1"])
-def test_a_log_of_slashes_takes_no_longer_than_a_log(repeated: str) -> None:
-    """The square of its length would take an hour and more: pytest's time-out is what fails."""
-    assert len(told(repeated * (200_000 // len(repeated)))) == 5
-
-
-def told(message: str) -> tuple[str, ...]:
-    return likeness(Failure("broken", "head", "setup", "Boom", message, ""))
 
 
 def rendered(renderer: str, *failures: Failure) -> str:

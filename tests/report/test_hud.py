@@ -11,7 +11,7 @@ from typing import Any
 
 import jsonschema
 
-from perfci.report.exporters import named
+from perfci.report.exporters import exporter
 from tests.report.examples import EAGER, TUNED, hostile_report, rich_report, row
 from tests.report.hostile import NAMES
 
@@ -19,7 +19,7 @@ TABLE = Path(__file__).parent.parent / "data" / "oss_ci_benchmark_v3.sql"
 
 
 def written(report: Any) -> Any:
-    return json.loads(named("hud").text(report))
+    return json.loads(exporter("hud").render(report))
 
 
 def columns(sql: str) -> dict[str, Any]:

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from perfci.forges.base import conclusion
 
 from perfci.errors import DamagedFile
+from perfci.forges.posting import conclusion
 from perfci.model.case import Failure
 from perfci.model.finding import IN_WORDS, finding
 from perfci.model.report import Comparison, Report, Verdict
@@ -54,6 +54,7 @@ MORE_BREAKS = row(EAGER, "graph_breaks", 0, 1, "regressed")
         ({"base": replace(SLOW.base, workers=-1)}, "base is"),
         ({"status": "new"}, "base has numbers"),
         ({"method": "none"}, "was not compared"),
+        ({"ratio": -1.0}, "ratio is no number"),
         ({"direction": "higher"}, "isn't the metric's"),
         ({"direction": "sideways", "metric": "loss"}, "isn't the metric's"),
         ({"unit": "bytes"}, "isn't the metric's"),

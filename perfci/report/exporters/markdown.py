@@ -13,7 +13,7 @@ from perfci.metrics import METRICS
 from perfci.model.report import Comparison, Report
 from perfci.report import rows
 from perfci.report.clean import Clean, Safe, clean_lines
-from perfci.report.links import NO_LINKS, Links, environment_names, fact_tables
+from perfci.report.links import NO_LINKS, Links, environment_names, fact_table
 from perfci.report.outline import (
     Outline,
     injected_text,
@@ -29,8 +29,6 @@ from perfci.report.sections import (
     by_case,
     mark_of,
     sections,
-    shared_reasons,
-    shared_sides,
     status_of,
     verdict_word,
 )
@@ -87,8 +85,7 @@ def render_comment(
             "no-sha", f"{head_sha[:80]!r} is no commit's hash", "Give 7 to 64 hexadecimal digits."
         )
     context = _context(tuple(map(outline, reports)), head_sha, links)
-    left_out = sum(section["left_out"] for section in context["sections"])
-    return cut(tidy(_template().render(context)), limit, left_out)
+    return cut(tidy(_template().render(context)), limit)
 
 
 @cache
@@ -125,12 +122,13 @@ def _context(outlines: tuple[Outline, ...], head_sha: str, links: Links) -> dict
         "mark": mark_of(worst, part=part) if several else parts[0]["mark"],
         "title": _of_several(reports, names) if several else parts[0]["title"],
         "warnings": _warnings(reports),
-        "reasons": shared_reasons(outlines),
-        "sides": shared_sides(outlines),
         "sections": parts,
         "spent": _spent(reports, names),
         "notes": _notes(reports, names),
-        "tables": fact_tables(reports, names),
+        "tables": [
+            (name if several else "", fact_table(report))
+            for name, report in zip(names, reports, strict=True)
+        ],
     }
 
 
@@ -161,16 +159,11 @@ def _spent(reports: Sequence[Report], names: Sequence[str]) -> str:
 
 
 def _notes(reports: Sequence[Report], names: Sequence[str]) -> tuple[str, ...]:
-    """Return every note once. A note that not all reports have names its environment."""
+    """Return every note once. Of several reports, a note names its environment."""
     notes: dict[str, None] = {}
     for report, name in zip(reports, names, strict=True):
-        for note in report.notes:
-            shared = all(note in other.notes for other in reports)
-            notes[note if shared else f"{note} (on {name})"] = None
-        if len(reports) > 1 and report.base_environment is not None:
-            notes[f"base was measured in {report.base_environment.key} (on {name})"] = None
-        for line in ran_lines(report):
-            notes[line if len(reports) == 1 else f"{line} (on {name})"] = None
+        on = f" (on {name})" if len(reports) > 1 else ""
+        notes |= dict.fromkeys(f"{note}{on}" for note in (*report.notes, *ran_lines(report)))
     return tuple(notes)
 
 
