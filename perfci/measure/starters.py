@@ -285,10 +285,6 @@ def preload_of(discovered: Mapping[str, Discovery], file: str) -> tuple[str, ...
     for side, did in imports.items():
         if did is None:
             return finding("ancestor-unknown", side=side)
-        if did.read:
-            return finding("ancestor-read", side=side, file=did.read[0])
-        if did.programs:
-            return finding("ancestor-program", side=side, program=did.programs[0])
     module_sets = [set(did.modules) for did in imports.values() if did]
     first = next(did for did in imports.values() if did)
     return tuple(
@@ -342,8 +338,6 @@ def _differences(
 ) -> Iterator[Finding]:
     if preloaded.failed:
         yield finding("ancestor-failed", message=preloaded.failed)
-    for program in preloaded.imports.programs:
-        yield finding("ancestor-program", side="both", program=program)
     for package in preloaded.compiler:
         if side := owner(package):
             yield finding("ancestor-module", side=side, module=package)

@@ -28,14 +28,11 @@ class FileImports:
 
     ``modules`` are other distributions' modules that the side's own code asked for, in order.
     ``environment`` lists the variables that were set (``NAME=value``) or removed (``NAME``).
-    ``programs`` are the programs that libraries started, ``read`` the files of the tree that
-    libraries opened. ``state`` holds torch's settings after the import, by name.
+    ``state`` holds torch's settings after the import, by name.
     """
 
     modules: tuple[str, ...] = ()
     environment: tuple[str, ...] = ()
-    programs: tuple[str, ...] = ()
-    read: tuple[str, ...] = ()
     state: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -320,8 +320,6 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
     "ancestor-python": "the sides run different Pythons",
     "ancestor-plugins": "the sides have different {what} installed",
     "ancestor-unknown": "what {side} imports is not known",
-    "ancestor-read": "a library that {side} imports reads its file {file}",
-    "ancestor-program": "a library starts a program as it is imported ({program})",
     "ancestor-failed": "a library cannot be imported by itself: {message}",
     "ancestor-module": "{side} has another `{module}`",
     "ancestor-environment": "{side} sets the variable {variable} as it is imported",

@@ -12,7 +12,6 @@ from __future__ import annotations
 import builtins
 import importlib.util
 import os
-import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -20,8 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.util import resolve_name
-from types import FrameType
-from typing import Any, Literal
+from typing import Any
 
 from perfci.errors import Unusable
 from perfci.model.discovery import FileImports
@@ -29,16 +27,6 @@ from perfci.model.worker import UNLIKE_FRESH
 
 _ENVIRONMENT_CHANGES = frozenset({"os.putenv", "os.unsetenv"})
 """Audit events of changes to the environment."""
-_PROGRAM_STARTS = frozenset(
-    {"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork", "socket.connect"}
-)
-"""Audit events of programs that are started, forks, and connections."""
-_BYTECODE = (".py", ".pyc")
-"""Endings of files that an import opens. Only other files count as read."""
-_ASKS_FOR_OTHERS = re.compile(r"^<frozen importlib|/importlib/|/perfci/worker/")
-"""Files whose code imports on behalf of other code."""
-_OF_SUITES = "/perfci/suites/"
-"""Part of the path of the code that runs a suite's tool."""
 _STATE: Mapping[str, Callable[[Any], object]] = {
     "default dtype": lambda torch: torch.get_default_dtype(),
     "default device": lambda torch: torch.get_default_device(),
@@ -59,8 +47,6 @@ _STATE: Mapping[str, Callable[[Any], object]] = {
 """torch's settings by name, each with a function that reads it."""
 DYNAMO, INDUCTOR = "torch._dynamo", "torch._inductor.compile_fx"
 """The compiler's modules that an ancestor imports."""
-_COMPILER = ("torch._dynamo.", "torch._inductor.")
-"""Begin the names of the compiler's modules."""
 _SET_BY_INDUCTOR = frozenset({"_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR"})
 """Variables that Inductor itself sets when it compiles. It doesn't read them at its import."""
 _SET_BY_PYTEST = frozenset({"PYTEST_CURRENT_TEST", "PYTEST_VERSION"})
@@ -70,14 +56,11 @@ _SET_BY_PYTEST = frozenset({"PYTEST_CURRENT_TEST", "PYTEST_VERSION"})
 class _ImportTrace:
     """The record of one import of a side's own code: what it imported, in order, and what it did.
 
-    ``environment`` has changed variables, ``programs`` what libraries started, and ``read`` the
-    files and modules of the side's tree that libraries asked for.
+    ``environment`` has changed variables.
     """
 
     modules: dict[str, None] = field(default_factory=dict)
     environment: dict[str, None] = field(default_factory=dict)
-    programs: dict[str, None] = field(default_factory=dict)
-    read: dict[str, None] = field(default_factory=dict)
 
 
 class ImportRecord:
@@ -100,31 +83,13 @@ class ImportRecord:
         self._nested.append(self._trace_of(file))
         self._import = builtins.__import__
         builtins.__import__ = self._import_noted
-        sys.meta_path.insert(0, self)
         _listeners().append(self._note_event)
         try:
             yield
         finally:
             _listeners().remove(self._note_event)
-            sys.meta_path.remove(self)
             builtins.__import__ = self._import
             self._nested.clear()
-
-    def find_spec(self, name: str, path: object = None, _: object = None) -> None:
-        """Return None, but note if a library asks for a module of the side's tree.
-
-        An ancestor would not find such a module, even if the library only asks whether it exists.
-        """
-        if path is not None or not self._nested:
-            return
-        for entry in sys.path:
-            inside = isinstance(entry, str) and self._is_own_file(f"{entry}/_")
-            if inside and any(os.path.exists(f"{entry}/{name}{end}") for end in ("", ".py")):  # noqa: PTH110 (pathlib takes longer)
-                frame: FrameType | None = sys._getframe(1)  # noqa: SLF001
-                while frame and _ASKS_FOR_OTHERS.search(frame.f_code.co_filename):
-                    frame = frame.f_back
-                if frame and self._causer(frame) == "import":
-                    self._nested[-1].read[name] = None
 
     def of(self, file: str) -> FileImports:
         """Return what ``file`` and the own modules that it imports asked for and did."""
@@ -140,12 +105,8 @@ class ImportRecord:
                 total.modules[name] = None
             if trace := self._traces.get(name):
                 total.environment |= trace.environment
-                total.programs |= trace.programs
-                total.read |= trace.read
                 waiting += reversed(trace.modules)
-        return FileImports(
-            tuple(total.modules), tuple(total.environment), tuple(total.programs), tuple(total.read)
-        )
+        return FileImports(tuple(total.modules), tuple(total.environment))
 
     def _trace_of(self, name: str) -> _ImportTrace:
         return self._traces.setdefault(name, _ImportTrace())
@@ -206,44 +167,12 @@ class ImportRecord:
         return any(self._is_own_file(f"{place}/") for place in places)
 
     def _note_event(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if not self._nested:
+        if event not in _ENVIRONMENT_CHANGES or not self._nested:
             return
-        trace = self._nested[-1]
-        if event in _ENVIRONMENT_CHANGES:
-            name, is_set, value = (change := _change(arguments)).partition("=")
-            values = {value if is_set else None, os.environ.get(name)}
-            if values != {self._environment.get(name)} and self._causer(sys._getframe(1)) != "tool":  # noqa: SLF001
-                trace.environment[change] = None
-        elif event in _PROGRAM_STARTS:
-            if not self._is_by_own_code():
-                trace.programs[f"{event} {arguments[0] if arguments else ''}"[:200]] = None
-        elif event == "open" and isinstance(arguments[0], str):
-            file, _, flags = arguments
-            if (flags or 0) & os.O_WRONLY:
-                return
-            place = os.path.abspath(file)  # noqa: PTH100 (links are resolved later)
-            inside = not file.endswith(_BYTECODE) and self._is_own_file(place)
-            if inside and not self._is_by_own_code():
-                trace.read[file] = None
-
-    def _is_by_own_code(self) -> bool:
-        """Return whether own code or its suite's tool caused the event, and no library's import."""
-        return self._causer(sys._getframe(1)) != "import"  # noqa: SLF001 (there is no other way)
-
-    def _causer(self, frame: FrameType | None) -> Literal["import", "own", "tool"]:
-        """Return what called this frame: a library's import, own code, or its suite's tool.
-
-        The innermost frame that is any of the three decides.
-        """
-        while frame is not None:
-            if frame.f_code.co_name == "_find_and_load":
-                return "import"
-            if self._is_own_file(frame.f_code.co_filename):
-                return "own"
-            if _OF_SUITES in frame.f_code.co_filename:
-                return "tool"
-            frame = frame.f_back
-        return "import"
+        name, is_set, value = (change := _change(arguments)).partition("=")
+        values = {value if is_set else None, os.environ.get(name)}
+        if values != {self._environment.get(name)} and name not in _SET_BY_PYTEST:
+            self._nested[-1].environment[change] = None
 
 
 def _with_parents(name: str) -> tuple[str, ...]:
@@ -308,32 +237,12 @@ def importable(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(name for name in names if name != INDUCTOR or not has_triton)
 
 
-@contextmanager
-def choosing_places() -> Iterator[set[str]]:
-    """Collect the modules that ask for the folder of temporary files while the block is open.
+def has_chosen_places() -> bool:
+    """Return whether a library has asked for the folder of temporary files.
 
-    Not torch's compiler: ``forget_places`` and ``use_own_places`` undo what it chose.
+    Not if torch's compiler is loaded: ``forget_places`` and ``use_own_places`` undo what it chose.
     """
-    choosers: set[str] = set()
-    answers: set[str | None] = {None}
-    choose: Callable[[], str] = tempfile._gettempdir  # type: ignore[attr-defined]  # noqa: SLF001
-
-    def chosen() -> str:
-        frame: FrameType | None = sys._getframe(1)  # noqa: SLF001
-        while frame and frame.f_globals.get("__name__") == tempfile.__name__:
-            frame = frame.f_back
-        name = str(frame and frame.f_globals.get("__name__"))
-        choosers.update([] if name.startswith(_COMPILER) else [name])
-        answers.add(answer := choose())
-        return answer
-
-    tempfile._gettempdir = chosen  # type: ignore[attr-defined]  # noqa: SLF001
-    try:
-        yield choosers
-    finally:
-        tempfile._gettempdir = choose  # type: ignore[attr-defined]  # noqa: SLF001
-    if tempfile.tempdir not in answers:
-        choosers.add("a library")
+    return tempfile.tempdir is not None and not any(map(sys.modules.get, (DYNAMO, INDUCTOR)))
 
 
 def forget_places() -> None:

@@ -34,8 +34,8 @@ from perfci.worker.devices import DeviceKind, in_use, kinds
 from perfci.worker.hook.perfci_watch import CodeWatch, begin_in_worker
 from perfci.worker.imports import (
     ImportRecord,
-    choosing_places,
     forget_places,
+    has_chosen_places,
     importable,
     modules,
     torch_state,
@@ -266,11 +266,10 @@ def import_libraries(order: WorkOrder) -> tuple[dict[str, object], int]:
     before = modules()
     record = ImportRecord()
     with record.during(""):
-        with choosing_places() as choosers:
-            failed = _import_each(order.preload or ())
+        failed = _import_each(order.preload or ())
+        if not failed and has_chosen_places():
+            failed = "a library chose its folder of temporary files as it was imported"
         loaded = {name: file for name, file in modules().items() if name not in before}
-        for name in sorted(choosers):
-            failed = failed or f"{name} chose its folder of temporary files as it was imported"
         began_ns = monotonic_ns()
         if not failed and "torch" in sys.modules:
             failed = _import_each(importable(order.compiler))

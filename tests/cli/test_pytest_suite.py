@@ -180,7 +180,6 @@ def test_a_suite_is_read_as_it_is_with_the_conftest_and_the_options_of_its_root(
     assert re.search(r"test_skipped .*skipped: no card", listed.out)
     report = suite.report("run")
     assert not report["failures"], report["failures"]
-    assert not [note for note in report["notes"] if "reads its file" in note]
     assert {row["case"] for row in report["results"]} == {
         f"test_speed.{name}" for name in ("test_prepared[params=5]", "test_whole")
     }

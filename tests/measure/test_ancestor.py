@@ -42,8 +42,6 @@ def test_a_name_that_a_side_has_from_elsewhere_is_left_to_each_side() -> None:
 @pytest.mark.parametrize(
     ("head", "reason"),
     [
-        (side("torch", read=("rc",)), "a library that head imports reads its file rc"),
-        (side("torch", programs=("ldconfig",)), "a library starts a program as it is imported"),
         (replace(side("torch"), imports={}), "what head imports is not known"),
         (replace(side("torch"), devices=("tpu",)), "the sides have different devices installed"),
     ],

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import importlib
-import os
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -71,31 +69,3 @@ def test_what_own_code_and_libraries_do_to_the_environment_is_known(
     )  # fmt: skip
     monkeypatch.delenv("OWN")
     assert did.environment == ("OWN=1", "GONE", "LIBRARYS=2", "LIBRARYS")
-
-
-def test_a_library_that_reads_the_tree_or_starts_a_program_is_known(folders: Folders) -> None:
-    (folders.tree / "settings.ini").write_text("", encoding="utf-8")
-    did = folders.imports(
-        bench="import own, lib_reads, lib_starts",
-        own="import os\nopen('settings.ini').close(); os.system('true')",
-        lib_reads="open('settings.ini').close()",
-        lib_starts="import os\nos.system('exit 0')",
-    )
-    assert did.read == ("settings.ini",)
-    assert did.programs == (f"os.system {b'exit 0'!r}",)
-    assert replace(did, read=(), programs=()) == FileImports(("os", "lib_reads", "lib_starts"))
-    assert os.environ  # the process itself is as it was
-
-
-@pytest.mark.parametrize(
-    "library",
-    [
-        "from importlib.util import find_spec\nfind_spec('own')",
-        "from importlib import import_module\nimport_module('own')",
-        "import own",
-    ],
-)
-def test_a_library_that_asks_for_a_sides_own_module_is_known(
-    folders: Folders, library: str
-) -> None:
-    assert folders.imports(bench="import lib_asks", own="", lib_asks=library).read == ("own",)
