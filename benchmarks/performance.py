@@ -26,7 +26,7 @@ sys.path.insert(0, str(ROOT / "examples"))
 
 def timing_loop() -> dict[str, float | str]:
     """Cost of a sample of an empty call, beside a bare pair of clock readings around it."""
-    from perfci.worker.burst_loops import burst
+    from perfci.worker.calls import burst
 
     def nothing() -> None:
         return None

@@ -21,7 +21,7 @@ from typing import Any
 
 import torch
 
-from perfci.worker.burst_loops import device_burst, synchronised_burst
+from perfci.worker.calls import device_burst, synchronised_burst
 from perfci.worker.devices.cuda import Cuda
 
 ROUNDS = 60

@@ -410,7 +410,7 @@ class RoundSide:
         fields = {name: value for name, value in values.items() if name != "say"}
         block = self.living.field({"say": "block", "block": fields}, "block", WorkerBlock)
         if wrong := wrong_time(block, self._ordered, self.living.now()):
-            raise self.living.wrong_clock(wrong)
+            raise self.living.ended("wrong_clock", f"its clock isn't perfci's: {wrong}")
         if self._before and (after := read_as_one(self.cards)):
             own = own_pids(self._before, workers) | own_pids(after, workers)
             reason = set_aside_reason(self._before, after, own)
@@ -496,15 +496,16 @@ class RoundSide:
         try:
             raw = with_results(raw)
         except PerfciError as error:
-            raise self.living.bad_results(error) from error
+            raise self.living.ended("bad_results", f"{error.message}\n{error.advice}") from error
         for metric in raw.extra_metrics:
             if wrong := unfit_reason(metric):
                 raise self.living.nonsense(f"a metric that isn't perfci's: {wrong}")
             if (known := METRICS.get(metric.name, metric)) != metric:
                 what = f"its metric `{metric.name}` is another one than that installed with perfci"
-                raise self.living.broken_plugin(
+                raise self.living.ended(
+                    "broken_plugin",
                     f"{what}: {metric}, and {known}\n"
-                    "Install the same version in both, or rename one."
+                    "Install the same version in both, or rename one.",
                 )
         for remark in raw.remarks.values():
             if remark.code not in OF_WORKERS or not sayable(remark):
@@ -523,7 +524,7 @@ class RoundSide:
             to_plain(output.values)
             self.measurement, self.bursts = raw, output.bursts.get(COMPARED_BY_BURSTS, ())
         except UsageError as error:
-            raise self.living.broken_plugin(str(error)) from error
+            raise self.living.ended("broken_plugin", str(error)) from error
         except (ValueError, ArithmeticError) as error:  # CodecError for a value that isn't finite
             raise self.living.nonsense(f"its samples can't be reduced: {error}") from error
         return output

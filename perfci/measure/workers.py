@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import select
 import signal
 import subprocess
 import time
@@ -20,15 +21,13 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import perfci.worker
-from perfci.errors import OutsideError, PerfciError
+from perfci.errors import OutsideError
 from perfci.measure.process_cleanup import GRACE_S, WORKER_VARIABLE, end_all
 from perfci.model.case import Failure
 from perfci.model.codec import CodecError, from_plain
 from perfci.model.worker import WorkOrder
 from perfci.units import counted
 
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.0005, 0.05
-"""Pauses while a process's end is awaited. Each is twice the pause before, up to the longest."""
 _BOOTSTRAP = str(Path(perfci.worker.__file__).with_name("bootstrap.py"))
 T = TypeVar("T")
 _LOG_TAIL = 2000
@@ -161,18 +160,14 @@ def move(pid: int, cores: Collection[int]) -> None:
 
 def _has_ended(pid: int, within_s: float) -> bool:
     """Return whether a child ends within ``within_s``, without reaping it."""
-    deadline = time.monotonic() + within_s
-    pause_s = _FIRST_PAUSE_S
     try:
-        while os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
-            left = deadline - time.monotonic()
-            if left <= 0:
-                return False
-            time.sleep(min(pause_s, left))
-            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
-    except ChildProcessError:  # a parent that ignores SIGCHLD: the kernel reaps by itself
+        process = os.pidfd_open(pid)
+    except ProcessLookupError:  # a parent that ignores SIGCHLD: the kernel reaps by itself
         return True
-    return True
+    try:
+        return bool(select.select([process], [], [], within_s)[0])
+    finally:
+        os.close(process)
 
 
 def _make_first_victim(pid: int, memory_limit: int) -> None:
@@ -339,21 +334,13 @@ class Worker:
             what = f"no `{name}`" if isinstance(error, KeyError) else f"`{name}`: {error}"
             raise self.nonsense(f"the message {said_kind[:_LONGEST_WORD]!r} has {what}") from error
 
+    def ended(self, kind: str, why: str) -> WorkerEnded:
+        """Return the exception for a worker that can't go on, because of what it sent."""
+        return WorkerEnded(self._failure(kind, why))
+
     def nonsense(self, what: str) -> WorkerEnded:
         """Return the exception for a worker that sent what perfci's worker never sends."""
-        return WorkerEnded(self._failure("protocol", what))
-
-    def wrong_clock(self, what: str) -> WorkerEnded:
-        """Return the exception for a worker whose clock is not the machine's."""
-        return WorkerEnded(self._failure("wrong_clock", f"its clock isn't perfci's: {what}"))
-
-    def broken_plugin(self, what: str) -> WorkerEnded:
-        """Return the exception for a worker whose numbers a plugin's metric can't take."""
-        return WorkerEnded(self._failure("broken_plugin", what))
-
-    def bad_results(self, error: PerfciError) -> WorkerEnded:
-        """Return the exception for a worker whose command wrote a file without results."""
-        return WorkerEnded(self._failure("bad_results", f"{error.message}\n{error.advice}"))
+        return self.ended("protocol", what)
 
     def close(self) -> int:
         """End the worker's group and whatever left it; return how many processes it left behind."""

@@ -22,8 +22,8 @@ from typing import Any
 from perfci.clock import monotonic_ns, perf_counter, perf_counter_ns
 from perfci.errors import Unusable
 from perfci.model.worker import WorkerBlock
-from perfci.worker import burst_loops as loops
-from perfci.worker.deferred_work import require_ended
+from perfci.worker import calls as loops
+from perfci.worker.calls import require_ended
 from perfci.worker.devices import BurstDevice
 from perfci.worker.protocol import SocketTurn, moved_high
 

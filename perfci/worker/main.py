@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import NoReturn, Self
+from typing import NoReturn
 
 from perfci.api.forking import unforkable_reason
 from perfci.clock import monotonic_ns
@@ -317,40 +317,42 @@ def serve_forks(
     freeze()
     channel.send("imported", unfit=unfit, **import_report)
     requests = socket.socket(fileno=order.fork_socket)
-    alive: set[int] = set()
-    with _EndedChildren() as ended:
-        while True:
-            ready, _, _ = select.select([requests.fileno(), ended.fileno()], [], [])
-            if ended.fileno() in ready:
-                ended.clear()
-                for pid in [pid for pid in alive if end_group_of(pid)]:
-                    alive.remove(pid)
-                    _, status = os.waitpid(pid, 0)
-                    channel.send("ended", pid=pid, code=os.waitstatus_to_exitcode(status))
-            if requests.fileno() not in ready:
-                continue
-            order_text, descriptors, _, _ = socket.recv_fds(
-                requests, _LARGEST_REQUEST, _MOST_DESCRIPTORS
-            )
-            if not order_text:
-                return
-            flush()  # otherwise both processes would print what is still buffered
-            pid = os.fork()
-            if pid == 0:
-                forked_ns = monotonic_ns()
-                os.setsid()
-                ended.forget()
-                requests.close()
-                output, orders, results, *turns = descriptors
-                os.dup2(output, 1)
-                os.dup2(output, 2)
-                os.close(output)
-                _take_environment(json.loads(order_text), token)
-                become_worker(WorkerDescriptors(orders, results, *turns or (-1,)), forked_ns)
-            alive.add(pid)
-            for descriptor in descriptors:
+    alive: dict[int, int] = {}  # workers by a descriptor that becomes readable when one ends
+    while True:
+        ready, _, _ = select.select([requests.fileno(), *alive], [], [])
+        for ended in alive.keys() & {*ready}:
+            pid = alive.pop(ended)
+            os.close(ended)
+            # its group's id can't have been reused: the worker is not collected yet
+            with contextlib.suppress(ProcessLookupError):  # it died before it had a group
+                os.killpg(pid, signal.SIGKILL)
+            _, status = os.waitpid(pid, 0)
+            channel.send("ended", pid=pid, code=os.waitstatus_to_exitcode(status))
+        if requests.fileno() not in ready:
+            continue
+        order_text, descriptors, _, _ = socket.recv_fds(
+            requests, _LARGEST_REQUEST, _MOST_DESCRIPTORS
+        )
+        if not order_text:
+            return
+        flush()  # otherwise both processes would print what is still buffered
+        pid = os.fork()
+        if pid == 0:
+            forked_ns = monotonic_ns()
+            os.setsid()
+            for descriptor in alive:
                 os.close(descriptor)
-            channel.send("forked", pid=pid)
+            requests.close()
+            output, orders, results, *turns = descriptors
+            os.dup2(output, 1)
+            os.dup2(output, 2)
+            os.close(output)
+            _take_environment(json.loads(order_text), token)
+            become_worker(WorkerDescriptors(orders, results, *turns or (-1,)), forked_ns)
+        alive[os.pidfd_open(pid)] = pid
+        for descriptor in descriptors:
+            os.close(descriptor)
+        channel.send("forked", pid=pid)
 
 
 def _take_environment(environment: Mapping[str, str], token: tuple[int, int] | None) -> None:
@@ -362,50 +364,6 @@ def _take_environment(environment: Mapping[str, str], token: tuple[int, int] | N
     if token and len(value := environment[TOKEN].encode()) == token[1]:
         ctypes.memmove(token[0], value, len(value))
     os.environ.update(environment)
-
-
-class _EndedChildren:
-    """A pipe that becomes readable when a child ends: Python writes each SIGCHLD to it."""
-
-    def __enter__(self) -> Self:
-        self._read, self._write = os.pipe()
-        os.set_blocking(self._write, False)
-        os.set_blocking(self._read, False)
-        self._handler = signal.signal(signal.SIGCHLD, lambda *_: None)
-        self._descriptor = signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.forget()
-
-    def fileno(self) -> int:
-        """Return what ``select`` waits for."""
-        return self._read
-
-    def clear(self) -> None:
-        """Empty the pipe. It doesn't tell which child has ended: ``waitid`` does."""
-        with contextlib.suppress(BlockingIOError):
-            while os.read(self._read, 512):
-                pass
-
-    def forget(self) -> None:
-        """Restore the signal handling that the imports had set, and close the pipe."""
-        signal.set_wakeup_fd(self._descriptor)
-        signal.signal(signal.SIGCHLD, self._handler or signal.SIG_DFL)
-        os.close(self._read)
-        os.close(self._write)
-
-
-def end_group_of(pid: int) -> bool:
-    """Return whether a worker has ended. If so, kill the processes left in its process group.
-
-    The group's id can't have been reused: the worker is not collected by ``waitpid`` yet.
-    """
-    if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
-        return False
-    with contextlib.suppress(ProcessLookupError):  # the worker died before it had a group
-        os.killpg(pid, signal.SIGKILL)
-    return True
 
 
 def _unfit_reason(kinds: Sequence[DeviceKind]) -> str:

@@ -32,7 +32,7 @@ from perfci.worker.bursts import (
     stop_collecting,
     warm_up,
 )
-from perfci.worker.deferred_work import require_ended, require_ran
+from perfci.worker.calls import require_ended, require_ran
 from perfci.worker.devices import (
     BurstDevice,
     check_devices,

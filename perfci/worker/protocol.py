@@ -22,7 +22,6 @@ import select
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from perfci.errors import PerfciError, Unusable
@@ -214,24 +213,11 @@ def where_it_failed(error: BaseException, roots: Sequence[str]) -> str:
     elif isinstance(error, SyntaxError):
         text = f"{_relative(error.filename or '?', roots)}:{error.lineno}: {error.msg}"
     elif place := _place(error, roots):
-        text = f"{place}: {_with_nearest_name(error, text)}"
+        missing = _NO_NAME.match(text) if isinstance(error, ImportError) else None
+        # without the path of the module, which is of a tree in the cache
+        text = f"{place}: {missing[0] if missing else text}"
     # A lone surrogate (such as in a file's name) would fail wherever the text is written later.
     return text[:_LONGEST_MESSAGE].encode("utf-8", "backslashreplace").decode("utf-8")
-
-
-def _with_nearest_name(error: BaseException, text: str) -> str:
-    """Return the text of ``error``. If a module lacks a name, the nearest name follows."""
-    missing = _NO_NAME.match(text) if isinstance(error, ImportError) else None
-    module = sys.modules.get(missing["module"]) if missing else getattr(error, "obj", None)
-    name = missing["name"] if missing else getattr(error, "name", None)
-    if missing:
-        text = missing[0]  # without the file's path, which is a tree's of the cache
-    if not isinstance(module, ModuleType) or not isinstance(name, str):
-        return text
-    import difflib
-
-    near = difflib.get_close_matches(name, vars(module), n=1)
-    return f"{text}. Did you mean `{near[0]}`?" if near else text
 
 
 def log(error: BaseException) -> None:

@@ -13,8 +13,8 @@ import pytest
 
 from perfci.api.distributed import orders
 from perfci.errors import Unusable
-from perfci.worker import burst_loops
-from perfci.worker.burst_loops import device_burst, synchronised_burst, timed_twice_burst
+from perfci.worker import calls as burst_loops
+from perfci.worker.calls import device_burst, synchronised_burst, timed_twice_burst
 from perfci.worker.devices import BurstDevice, check_devices, cuda, kinds, members, used
 
 MIB = 1 << 20

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from perfci.errors import Unusable
-from perfci.worker.deferred_work import require_ended, require_ran
+from perfci.worker.calls import require_ended, require_ran
 from tests.worker.driver import Bench
 
 TORCH = pytest.mark.torch
@@ -29,15 +29,15 @@ TOLD = [
         "is_async",
         "nothing_ran",
         "first_call",
-        "returned a coroutine; nothing ran: call asyncio.run",
+        "returned a lazy `coroutine`, and nothing ran: ",
     ),
     (
         "is_a_generator",
         "nothing_ran",
         "first_call",
-        "returned a generator; nothing ran: go through",
+        "returned a lazy `generator`, and nothing ran: ",
     ),
-    ("is_an_async_generator", "nothing_ran", "first_call", "returned an async generator; nothing"),
+    ("is_an_async_generator", "nothing_ran", "first_call", "a lazy `async_generator`, and"),
     pytest.param("another_device", "wrong_device", "first_call", "on meta", marks=TORCH),
     pytest.param(
         "asks_for_too_much",
@@ -87,23 +87,20 @@ class Awaited:
 
 
 LAZY = {
-    "map(abs, [1])": "an iterator",
-    "zip([1], [2])": "an iterator",
-    "filter(None, [1])": "an iterator",
-    "itertools.starmap(abs, [[1]])": "an iterator",
-    "reversed([1])": "an iterator",
-    "functools.partial(abs, 1)": "a function",
-    "(lambda: 1)": "a function",
-    "Awaited()": "an awaitable",
-    "(1, map(abs, [1]))": "what holds an iterator",
-    "{'a': (abs(n) for n in [1])}": "what holds a generator",
+    "map(abs, [1])": "map",
+    "reversed([1])": "list_reverseiterator",
+    "functools.partial(abs, 1)": "partial",
+    "(lambda: 1)": "function",
+    "Awaited()": "Awaited",
+    "(1, itertools.starmap(abs, [[1]]))": "starmap",
+    "{'a': (abs(n) for n in [1])}": "generator",
 }
 
 
-@pytest.mark.parametrize(("result", "article"), LAZY.items())
-def test_a_result_that_runs_only_later_is_refused(result: str, article: str) -> None:
+@pytest.mark.parametrize(("result", "kind"), LAZY.items())
+def test_a_result_that_runs_only_later_is_refused(result: str, kind: str) -> None:
     lazy = eval(result, {"itertools": itertools, "functools": functools, "Awaited": Awaited})
-    with pytest.raises(Unusable, match=f"returned {article}; nothing ran") as refused:
+    with pytest.raises(Unusable, match=f"a lazy `{kind}`, and nothing ran") as refused:
         require_ran(lazy)
     assert refused.value.kind == "nothing_ran"
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from perfci.metrics.memory import memory_growth
-from perfci.worker.burst_loops import device_burst, synchronised_burst, timed_twice_burst
 from perfci.worker.bursts import warm_up
+from perfci.worker.calls import device_burst, synchronised_burst, timed_twice_burst
 
 
 class Recorder:

@@ -1,17 +1,41 @@
-"""The loops that time calls. Each statement inside a loop costs time in every sample."""
+"""Calls of the work: the loops that time them, and outputs that stand for work still to be done.
+
+Each statement inside a loop costs time in every sample.
+"""
 
 from __future__ import annotations
 
+import io
 import math
+import sys
 from array import array
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from functools import partial
+from itertools import islice
+from types import CoroutineType, FunctionType, GeneratorType, MethodType
 from typing import Any
 
 from perfci.clock import perf_counter_ns
+from perfci.errors import Unusable
 from perfci.worker.devices import BurstDevice
 
 _HELD = 1.2
 """The device is held for this many times a call's latency while the call is launched."""
+_MOST_VALUES = 100
+"""Most values of a container that are checked."""
+_LAZY_TYPES = (
+    *(CoroutineType, GeneratorType, AsyncIterator, Iterator, Awaitable),
+    *(FunctionType, MethodType, partial),
+)
+_FUTURES = (
+    ("concurrent.futures", "Future", "done"),
+    ("multiprocessing.pool", "AsyncResult", "ready"),
+    ("torch.futures", "Future", "done"),
+)
+"""Module, class, and the method that tells whether the work has ended.
+
+The modules are not imported for this check: a future exists only if its module is loaded.
+"""
 
 
 def burst(
@@ -127,3 +151,44 @@ def timed_twice_burst(
         device.synchronize()
         samples.append(perf_counter_ns() - started)
         device_samples.append(int(first.elapsed_time(last) * 1e6))
+
+
+def require_ran(output: object) -> None:
+    """Raise Unusable if ``output``, or a value in it, runs only on request.
+
+    The values of a tuple, list, set or mapping are checked, but not the values of containers in it.
+    A file is an iterator, but not a lazy one.
+    """
+    for value in (output, *_values_of(output)):
+        if isinstance(value, _LAZY_TYPES) and not isinstance(value, io.IOBase):
+            if isinstance(value, (CoroutineType, GeneratorType)):
+                value.close()  # Python would complain that it was never awaited
+            raise Unusable(
+                "nothing_ran",
+                f"the work returned a lazy `{type(value).__name__}`, and nothing ran: call it, go "
+                "through it, or await it by asyncio.run, inside the work",
+            )
+
+
+def require_ended(output: object) -> None:
+    """Raise Unusable if ``output``, or a value in it, is a future whose work still runs.
+
+    The same values as in ``require_ran`` are checked. A future that has ended is a plain result.
+    """
+    for module, name, ended in _FUTURES:
+        kind = getattr(sys.modules.get(module), name, None)
+        for value in (output, *_values_of(output)) if kind else ():
+            if isinstance(value, kind) and not getattr(value, ended)():  # type: ignore[arg-type]
+                raise Unusable(
+                    "nothing_ran",
+                    "the work returned a future before its work had ended: wait for its result "
+                    "inside the work",
+                )
+
+
+def _values_of(output: object) -> tuple[object, ...]:
+    if isinstance(output, Mapping):
+        return tuple(islice(output.values(), _MOST_VALUES))
+    if isinstance(output, (tuple, list, set, frozenset)):
+        return tuple(islice(output, _MOST_VALUES))
+    return ()
