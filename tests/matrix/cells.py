@@ -6,6 +6,7 @@ A repository with base and head, whose checkout stands at head and is installed 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from os.path import normpath
 from pathlib import Path
 from typing import get_args
 
@@ -16,6 +17,7 @@ from tests.matrix.layouts import LAYOUTS, Content, Layout, library
 from tests.matrix.outcome import Outcome, compare
 from tests.matrix.places import PLACES, Place, files
 
+TARGET = "{python} -m pip install --no-deps --no-build-isolation --target .perfci-build"
 IGNORED = "__pycache__/\n.venv/\nbuild/\n*.egg-info/\n*.so\n"
 
 
@@ -39,6 +41,20 @@ class Cell:
         """The markers of base and head: a digit for each file that has one."""
         digits = len(self.layout.distributions) + (self.content != "pure")
         return float("1" * digits), float("2" * digits)
+
+    @property
+    def setting(self) -> str:
+        """The lines of configuration that docs/what-ran.md gives for such a project."""
+        parts = self.layout.distributions
+        folders = dict.fromkeys((".", "src", *(normpath(f"{p.folder}/{p.source}") for p in parts)))
+        commands = []
+        for part in (part for part in parts if part.extension(self.content)):
+            if "setup.py" in self.install.files(part, self.content):
+                commands.append(f"cd {part.folder} && {{python}} setup.py build_ext --inplace")
+            else:
+                commands.append(f"{TARGET} ./{part.folder}")
+                folders = {".perfci-build": None, **folders}
+        return f"python_path = {[*folders]}\nbuild = {commands}"
 
 
 CELLS = tuple(
@@ -77,6 +93,7 @@ class Built:
         places: tuple[Place, ...] = PLACES,
     ) -> None:
         self.cell = cell
+        self.setting = cell.setting
         self.apart = apart
         self.places = places
         self.project = Project(folder / "project")
@@ -97,15 +114,12 @@ class Built:
         install(cell.layout, cell.install, self.environment, self.project.folder)
 
     def findings(self) -> dict[Place, Finding]:
-        """Measure every place, and again those that were refused, with the line that was named."""
+        """Measure every place, and again those that were refused, with the cell's setting."""
         firsts = self._measure(self.places)
         if self.apart and len({id(outcome) for outcome in firsts.values()}) == 1:
             firsts = {place: self._measure((place,))[place] for place in self.places}
-        afters: dict[Place, Outcome] = {}
-        refused = [place for place in self.places if not firsts[place].markers]
-        for setting in {firsts[place].setting for place in refused} - {""}:
-            those = tuple(place for place in refused if firsts[place].setting == setting)
-            afters |= self._measure(those, setting)
+        refused = tuple(place for place in self.places if not firsts[place].markers)
+        afters = self._measure(refused, self.setting) if refused else {}
         return {place: Finding(firsts[place], afters.get(place)) for place in self.places}
 
     def _measure(self, places: tuple[Place, ...], setting: str = "") -> dict[Place, Outcome]:

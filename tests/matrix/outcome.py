@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -20,8 +19,6 @@ timeout = 30
 budget = "60s"
 pattern = "bench_{pattern}.py"
 """
-_ADVICE = re.compile(r"Set (.*?) in \[tool\.perfci\]")
-_SETTING = re.compile(r"\b\w+ = \[.*?\](?= and \w+ = |$)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +27,6 @@ class Outcome:
 
     markers: tuple[float, float] | None
     refusal: str = ""
-
-    @property
-    def setting(self) -> str:
-        """The lines to put into the configuration, as they stand in the message; or nothing."""
-        advice = _ADVICE.search(self.refusal)
-        return "\n".join(_SETTING.findall(advice[1])) if advice else ""
 
 
 def compare(

@@ -93,6 +93,7 @@ def test_a_package_that_only_head_has_is_installed_as_a_copy(tmp_path: Path) -> 
 def test_a_dependency_lies_in_the_same_checkout(tmp_path: Path) -> None:
     """It is vendored, installed from there, and changes with the commits."""
     one = built("src, a path file, pure", tmp_path)
+    one.setting = 'python_path = [".", "src", "third_party/paint"]'
     project = one.project
     dependency = "third_party/paint/paint/__init__.py"
     library = "import paint\n\ndef markers():\n    return (paint.MARKER,)\n"
