@@ -105,13 +105,11 @@ def with_session(
 
 
 def _unexercised(result: SessionResult) -> tuple[Finding, ...]:
-    """Return a finding if no case used what changed, with the number of changed files by kind."""
-    changes = result.unexercised
-    if not changes:
+    """Return a finding if no case used what changed."""
+    if not (names := result.unexercised):
         return ()
-    names = [name for files in changes.values() for name in files]
-    counts = {kind: len(files) for kind, files in changes.items()}
-    return (finding(NOTHING_EXERCISED, names=", ".join(names[:_SHOWN_FILES]), **counts),)
+    shown = ", ".join(names[:_SHOWN_FILES])
+    return (finding(NOTHING_EXERCISED, names=shown, more=max(0, len(names) - _SHOWN_FILES)),)
 
 
 def conclude(

@@ -8,7 +8,7 @@ error that says what to do.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -39,8 +39,6 @@ _BYTECODE = re.compile(r"/__pycache__/([^/]+)\.[^./]+(?:\.opt-\d)?\.pyc$")
 """The end of the path of bytecode that Python wrote next to its source."""
 _CODE = (".py", ".pyc", ".egg", ".whl", ".zip", ".pyx", ".cu", ".cpp", ".c", ".ptx", ".cubin")
 _LIBRARY = re.compile(r"\.(so|dylib|pyd)(\.\d+)*$")
-_MISSING = re.compile(r"No module named '([\w.]+)'|cannot import name '(\w+)' from '([\w.]+)'")
-_KEPT_OUT = re.compile(r"\(perfci keeps (.+?) out, which isn't its code\)")
 _BUILD = (
     "Set `build` in [tool.perfci] to the commands that compile it, such as "
     "`{python} setup.py build_ext --inplace`."
@@ -95,16 +93,6 @@ class CodePlaces:
                 "openings": ("yes",) if openings else (),
             }
         )
-
-    def folder_advice(self, folder: str | None) -> str:
-        """Return the advice to import from ``folder`` of the tree, or "" if that is done."""
-        if folder is None or folder in self.configured_path:
-            return ""
-        return f'Add "{folder}" to `python_path` in [tool.perfci].'
-
-    def package_advice(self, name: str) -> str:
-        """Return the advice to import the tree's package ``name``, or "" without one."""
-        return self.folder_advice(packages_in(self.root).get(name))
 
     def place(self, path: str) -> Where:
         """Return the owner of the real ``path``."""
@@ -242,7 +230,7 @@ def _wrong(event: CodeEvent, where: Where, places: CodePlaces) -> WrongCode:
     top = event.name.partition(".")[0]
     if where == "copy":
         top = top or _package_in(event.path)
-        advice = places.package_advice(top) if top else ""
+        advice = package_advice(places.root, top, places.configured_path) if top else ""
         if not advice and _is_library(event.path):
             advice = _BUILD
         meant = f'Where the installed copy is meant: installed = ["{top}"].' if top else ""
@@ -250,14 +238,14 @@ def _wrong(event: CodeEvent, where: Where, places: CodePlaces) -> WrongCode:
     relative = _relative(event, where, places)
     if (Path(places.root) / relative).exists():
         folder = folder_of(Path(places.root), relative, event.name)
-        advice = places.folder_advice(folder) or (
+        advice = folder_advice(folder, places.configured_path) or (
             f"This side has it as {relative}: use a path that is relative to the module's "
             "`__file__`, or to the current directory, which is the side's tree."
         )
     elif _is_library(event.path):
         advice = _BUILD
     else:
-        advice = (top and places.package_advice(top)) or (
+        advice = (top and package_advice(places.root, top, places.configured_path)) or (
             "The commit doesn't have it. Add it to the repository, or make it with `build`."
         )
     file = relative if where == "checkout" else event.path
@@ -291,25 +279,16 @@ class WorkerWatch:
         return code_used(events, self.places)
 
 
-def missing_advice(message: str, places: CodePlaces) -> str:
-    """Return what to set if ``message`` is that of an import which didn't find something."""
-    found = _MISSING.search(message)
-    if found is None:
+def package_advice(tree: str, name: str, python_path: Collection[str]) -> str:
+    """Return the advice to import the package ``name`` from its folder of ``tree``, or ""."""
+    return folder_advice(packages_in(tree).get(name), python_path)
+
+
+def folder_advice(folder: str | None, python_path: Collection[str]) -> str:
+    """Return the advice to import from ``folder`` of the tree, or "" if that is done."""
+    if folder is None or folder in python_path:
         return ""
-    name = found[1] or f"{found[3]}.{found[2]}"
-    if kept := _KEPT_OUT.search(message):
-        event = CodeEvent("kept out", kept[1], name)
-        where = places.place(event.path)
-        relative = _relative(event, where, places)
-        if (Path(places.root) / relative).is_file():
-            return places.folder_advice(folder_of(Path(places.root), relative, name))
-        if _is_library(event.path) and not places.built:
-            return _BUILD
-    top = name.partition(".")[0]
-    if "." not in name:
-        return places.package_advice(top)
-    known = any(module == top or module.startswith(f"{top}.") for module in places.modules)
-    return _BUILD if known and not places.built else ""
+    return f'Add "{folder}" to `python_path` in [tool.perfci].'
 
 
 def folder_of(tree: Path, file: str, module: str) -> str:

@@ -25,7 +25,7 @@ from perfci.errors import (
     UnfitCommit,
     UsageError,
 )
-from perfci.measure.code_guard import CodeUsed, described, missing_advice
+from perfci.measure.code_guard import CodeUsed, described, package_advice
 from perfci.measure.executor import Executor
 from perfci.measure.plan import SessionPlan, SidePlan, files_in
 from perfci.measure.selection import written_in
@@ -164,25 +164,13 @@ class _ListingWorker:
             raise
         finally:
             self.close()
-        used, places = self._watched.used(), self._watched.places
-        failures = tuple(
-            _with_advice(failure, missing_advice(failure.message, places))
-            for failure in discovery.failures
-        )
-        return SideDiscovery(replace(discovery, failures=failures), (used,))
+        return SideDiscovery(discovery, (self._watched.used(),))
 
     def close(self) -> None:
         """End the worker, if it lives."""
         if not self._closed:
             self._closed = True
             self._worker.close()
-
-
-def _with_advice(failure: Failure, advice: str) -> Failure:
-    """Return a failure with ``advice`` on what to set, if an import didn't find something."""
-    if not advice or failure.kind not in {"ImportError", "ModuleNotFoundError"}:
-        return failure
-    return replace(failure, message=f"{failure.message}\n{advice}")
 
 
 def require_own_code(
@@ -292,7 +280,9 @@ def require_cases(
         if first.kind == "timeout":
             advice = "Mend what hangs there, or raise `timeout` in [tool.perfci]"
         elif lacking := _LACKING.search(first.message):
-            advice = (
+            known = plan.config.python_path
+            own = package_advice(str(plan.head_root), lacking[1], known)
+            advice = own.rstrip(".") or (
                 f"{plan.sides[-1].side.python} measured. Install {lacking[1]} there, or name the "
                 "Python that has it: `python` in [tool.perfci], or --python"
             )

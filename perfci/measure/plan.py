@@ -77,12 +77,14 @@ class Differences:
     ``seen`` are all of them, or None if one may be used unseen: a file that isn't Python, or
     anything of sides that are built or have their own Python. It is None for a commit that is
     compared with itself, too. ``harmless`` are all of them if they are prose or tests, else
-    nothing. ``by_kind`` are those that a benchmark should exercise.
+    nothing. ``sources`` are the Python files that a benchmark should exercise. ``python_alone``:
+    nothing differs but Python files and prose.
     """
 
     seen: frozenset[str] | None = None
     harmless: frozenset[str] = frozenset()
-    by_kind: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    sources: tuple[str, ...] = ()
+    python_alone: bool = False
 
 
 @dataclass(frozen=True)

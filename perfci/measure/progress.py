@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -122,8 +122,8 @@ class SessionResult:
 
     ``ended`` says what ended the session: done or budget, by its own rules. Interrupted,
     tree-deleted or outside (a full disk, for example) mean that it is only a part of a session.
-    ``ran`` is the code that the workers ran. ``unexercised`` are the changed files by kind, if no
-    case used any of them.
+    ``ran`` is the code that the workers ran. ``unexercised`` are the changed sources, if no case
+    used any of them.
     ``failures`` are those that don't belong to a single case.
     """
 
@@ -134,7 +134,7 @@ class SessionResult:
     ended: str
     notes: tuple[str, ...]
     ran: Ran | None = None
-    unexercised: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    unexercised: tuple[str, ...] = ()
     failures: tuple[Failure, ...] = ()
 
     @property

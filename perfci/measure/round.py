@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from perfci.errors import PerfciError, UsageError
-from perfci.measure.code_guard import CodeUsed, WorkerWatch, missing_advice, wrong_code
+from perfci.measure.code_guard import CodeUsed, WorkerWatch, wrong_code
 from perfci.measure.command_results import with_results
 from perfci.measure.executor import Executor, OpenStarters
 from perfci.measure.machine.cores import throttled_s
@@ -477,18 +477,11 @@ class RoundSide:
             self._judge(self.task.watched, round_number)
 
     def _judge(self, watched: WorkerWatch, round_number: int) -> None:
-        """Fail a worker that ran code which isn't its side's, even if it failed otherwise.
-
-        If it failed because an import found nothing, its failure says what to set.
-        """
-        failure = self.failure
+        """Fail a worker that ran code which isn't its side's, even if it failed otherwise."""
         self.used = watched.used()
         if self.used.wrong:
-            tail = failure.log_tail if failure else ""
+            tail = self.failure.log_tail if self.failure else ""
             failure = wrong_code(self.used.wrong, self.task.order.case, self.side, tail)
-        elif failure and (advice := missing_advice(failure.message, watched.places)):
-            failure = replace(failure, message=f"{failure.message}\n{advice}")
-        if failure:
             self.result = WorkerFailure(round_number, failure)
 
     def _reduced(self, values: Mapping[str, object], round_number: int) -> WorkerResult:

@@ -21,11 +21,10 @@ from perfci.measure.progress import (
     case_states,
     with_timeout_named,
 )
-from perfci.measure.reach import files_reaching_changes, is_harmless
 from perfci.measure.round import RoundSide, measure_round
 from perfci.measure.selection import in_groups, starting_order, visiting_order_by
 from perfci.measure.starters import Starters
-from perfci.measure.used_code import UsedCode
+from perfci.measure.used_code import UsedCode, files_reaching_changes, is_harmless
 from perfci.measure.workers import BudgetEnded, TreeDeleted
 from perfci.measure.workplace import Workplace
 from perfci.model.case import Case, Failure

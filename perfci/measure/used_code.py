@@ -1,10 +1,15 @@
-"""The code that a session's workers used: which of a tree's files, and which installed copies."""
+"""The code that cases use: as their workers ran it, and by the imports of the sources."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import ast
+import warnings
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from fnmatch import fnmatch
+from functools import cache
+from pathlib import Path
 
+from perfci.measure.checkout.trees import cannot_be_code
 from perfci.measure.code_guard import CodeUsed
 from perfci.measure.plan import SessionPlan
 from perfci.measure.progress import CaseState
@@ -40,16 +45,15 @@ class UsedCode:
         base = self._side("base") if len(self._plan.sides) > 1 else None
         return Ran(base, self._side("head"))
 
-    def unexercised(self, states: Sequence[CaseState]) -> Mapping[str, tuple[str, ...]]:
-        """Return the changes by kind if no case used a changed file, else nothing.
+    def unexercised(self, states: Sequence[CaseState]) -> tuple[str, ...]:
+        """Return the changed sources if no case used any of them, else nothing.
 
-        Nothing, too, if a changed source isn't Python: what is built of it isn't known.
+        Nothing, too, if another file changed: a case may use that unseen.
         """
-        changes = self._plan.differences.by_kind
-        changed = {name for names in changes.values() for name in names}
-        python = all(name.endswith(".py") for name in changes.get("sources", ()))
+        differences = self._plan.differences
         measured = any(state.rounds for state in states)
-        return changes if python and measured and changed.isdisjoint(self._files()) else {}
+        unused = self._files().isdisjoint(differences.sources)
+        return differences.sources if differences.python_alone and measured and unused else ()
 
     def notes(self) -> tuple[str, ...]:
         """Return a note on helpers of head's benchmarks that both sides ran."""
@@ -82,3 +86,77 @@ class UsedCode:
             folders=tuple(sorted(folders)),
             installed=tuple(sorted(installed)),
         )
+
+
+def files_reaching_changes(plan: SessionPlan, files: Collection[str]) -> set[str]:
+    """Return those of head's benchmark ``files`` that reach a committed change."""
+    changed = {plan.head_root / name for name in plan.differences.sources}
+    return _reaching(plan, changed, files)
+
+
+def is_harmless(plan: SessionPlan, files: Collection[str]) -> bool:
+    """Return whether all changes are prose, or tests that none of head's benchmark ``files`` needs.
+
+    A test in the benchmarks' folder counts as needed.
+    """
+    root, benchmarks = plan.head_root, plan.head_root / plan.config.benchmarks
+    harmless = plan.differences.harmless
+    tests = {root / name for name in harmless if not cannot_be_code(name)}
+    needed = any(path.is_relative_to(benchmarks) for path in tests)
+    return bool(harmless) and not needed and not _reaching(plan, tests, files)
+
+
+def _reaching(plan: SessionPlan, changed: Collection[Path], files: Collection[str]) -> set[str]:
+    paths = plan.python_path_of(plan.sides[-1])
+    folders = (plan.head_root / plan.config.benchmarks, *map(Path, paths))
+    _imported.cache_clear()  # another commit's files may have the same paths
+    return {file for file in files if changed and reaches(plan.head_root / file, changed, folders)}
+
+
+def reaches(file: Path, changed: Collection[Path], folders: Sequence[Path]) -> bool:
+    """Return whether ``file`` is a ``changed`` file, or imports one, directly or not.
+
+    Modules are looked for in ``folders``. An import by a computed name isn't seen, nor is a file
+    that is read or loaded otherwise.
+    """
+    waiting, seen = [file], {file}
+    while waiting:
+        path = waiting.pop()
+        if path in changed:
+            return True
+        following = _imported(path, tuple(folders)) - seen
+        seen |= following
+        waiting += following
+    return False
+
+
+@cache  # benchmark files import the same library
+def _imported(file: Path, folders: tuple[Path, ...]) -> frozenset[Path]:
+    return frozenset(_imported_files(file, folders))
+
+
+def _imported_files(file: Path, folders: Sequence[Path]) -> Iterator[Path]:
+    if file.suffix != ".py":
+        return
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            tree = ast.parse(file.read_bytes())
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield from _module_files(alias.name.split("."), folders)
+        elif isinstance(node, ast.ImportFrom):
+            module = node.module.split(".") if node.module else []
+            roots = (file.parents[node.level - 1],) if node.level else folders
+            for alias in node.names:
+                yield from _module_files([*module, alias.name], roots)
+
+
+def _module_files(names: Sequence[str], folders: Sequence[Path]) -> Iterator[Path]:
+    """Yield the files that an import of this dotted name runs: its packages' and its own."""
+    for folder in folders:
+        for depth in range(1, len(names) + 1):
+            module = folder.joinpath(*names[:depth])
+            yield from filter(Path.is_file, (module / "__init__.py", module.with_suffix(".py")))

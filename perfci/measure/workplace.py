@@ -352,10 +352,12 @@ def _changes(sides: Sequence[SidePlan]) -> Differences:
     same_python = base.python == head.python
     same_benchmarks = all(side.overlay.tree == side.tree for side in sides)
     is_seen = same_python and not any(side.built for side in sides)
+    watchable = changes.watchable()
     return Differences(
-        seen=changes.watchable() if is_seen else None,
+        seen=watchable if is_seen else None,
         harmless=changes.harmless() if same_python and same_benchmarks else frozenset(),
-        by_kind=changes.by_kind(base.root, head.root),
+        sources=changes.sources(),
+        python_alone=watchable is not None,
     )
 
 

@@ -51,7 +51,7 @@ def test_an_installed_copy_is_refused_with_what_to_set(odd: Project, tmp_path: P
     done = odd.perfci("compare", "main", "feature", *pythons)
     assert done.code == 2, done.text
     assert "`tinylib` is imported from" in done.err
-    assert 'python_path = ["python"]' in done.err
+    assert 'Add "python" to `python_path`' in done.err
     alone = odd.perfci("run", "feature", "--python", python)
     assert alone.code == 2, alone.text
 

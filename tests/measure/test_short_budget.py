@@ -9,7 +9,7 @@ import pytest
 
 from perfci.measure.budget import Budget
 from perfci.measure.progress import CaseNeeds, case_states
-from perfci.measure.reach import reaches
+from perfci.measure.used_code import reaches
 from perfci.model.case import Case
 from perfci.model.measuring import MeasureSettings
 from perfci.verdict.policy import Policy

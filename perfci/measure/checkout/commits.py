@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -129,34 +130,20 @@ def tags(repository: Repository) -> dict[str, tuple[str, ...]]:
 
 
 NOT_COMMITTED = "a change that isn't committed"
-"""Stands for the author of a line that isn't committed."""
+"""Stands for the author of a file with changes that aren't committed."""
 
 
 def author_of(root: Path, file: Path, first: int, last: int) -> str:
-    """Return the author of the latest change to lines ``first`` to ``last``, by git blame.
+    """Return the author of the latest change to lines ``first`` to ``last`` of ``file``.
 
     Empty if git knows no such file.
     """
-    arguments = ("blame", "--line-porcelain", f"-L{first},{last}", "--", str(file))
-    result = attempt(root, *arguments)
-    if result.status != 0:
-        return ""
-    newest = (-1, "")
-    sha = name = ""
-    for line in result.output.split("\n"):
-        if line.startswith("\t"):
-            sha = ""
-            continue
-        key, _, value = line.partition(" ")
-        if not sha:
-            sha = key
-        elif key == "author":
-            name = value
-        elif key == "author-time" and not sha.strip("0"):
-            return NOT_COMMITTED
-        elif key == "author-time" and int(value) > newest[0]:
-            newest = (int(value), name)
-    return readable(newest[1])
+    name = os.path.relpath(file, root)
+    if attempt(root, "diff", "--quiet", "HEAD", "--", name).status == 1:
+        return NOT_COMMITTED
+    lines = f"-L{first},{last}:{name}"
+    result = attempt(root, "log", "--max-count=1", "--no-patch", "--format=%an", lines)
+    return readable(result.output) if result.status == 0 else ""
 
 
 def file_at(repository: Repository, commit: str, file: str) -> str | None:

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import os
 import tempfile
-import tomllib
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from perfci.errors import UsageError
 from perfci.measure.checkout.disk import explaining
@@ -28,45 +27,11 @@ _FILE_MODES = frozenset({"000000", "100644", "100755"})
 _LINK = "120000"
 """git's mode of a symbolic link."""
 _NOTHING = ("", "")
-KINDS = ("sources", "requirements", "locks", "packaging", "submodules", "ci")
-"""The kinds of changed files, in the order in which they are reported."""
-_SOURCES = frozenset(
-    {
-        *(".py", ".pyx", ".pxd", ".pxi", ".pth", ".so", ".pyd", ".rs", ".go", ".zig"),
-        *(".c", ".cc", ".cpp", ".cxx", ".h", ".hh", ".hpp", ".hxx", ".inc", ".inl", ".ipp", ".tpp"),
-        *(".cu", ".cuh", ".ptx", ".hip", ".cl", ".metal", ".mm", ".s", ".asm", ".ispc"),
-        *(".f", ".for", ".f90", ".f95", ".f03", ".f08", ".proto"),
-    }
-)
 _NOT_MEASURED = frozenset({"test", "tests", "doc", "docs"})
 """Folders whose files no benchmark of the library runs."""
 _TESTS = ("test_*.py", "*_test.py")
-_NOT_IMPORTED = (*_TESTS, "conftest.py", "noxfile.py", "tasks.py")
+_NOT_IMPORTED = (*_TESTS, "conftest.py", "noxfile.py", "tasks.py", "setup.py")
 """Python files that no benchmark imports."""
-_LOCKS = ("*.lock", "conda-lock.yml", "pylock.toml", "pylock.*.toml")
-_REQUIREMENTS = (
-    *("*requirements*.txt", "*requirements*.in", "constraints*.txt", "Pipfile", "pixi.toml"),
-    *("environment.yml", "environment.yaml"),
-)
-_PACKAGING = (
-    *("setup.py", "setup.cfg", "entry_points.txt", "Cargo.toml"),
-    *("CMakeLists.txt", "CMakePresets.json", "*.cmake"),
-    *("meson.build", "meson_options.txt", "meson.options"),
-)
-_CI_FILES = (
-    *("Dockerfile*", "*.dockerfile", ".gitlab-ci.yml", "Jenkinsfile", "azure-pipelines.yml"),
-    *(".python-version", ".tool-versions", "tox.ini"),
-)
-_CI_FOLDERS = (
-    *(".github/workflows/", ".github/actions/", ".gitlab/", ".forgejo/", ".gitea/"),
-    *(".circleci/", ".buildkite/", ".devcontainer/"),
-)
-# What in a pyproject.toml decides which code runs: keys of `project` (the first two), tables of
-# `tool`, and keys of `tool.poetry`.
-_PROJECT_KEYS = ("dependencies", "optional-dependencies", "requires-python", "dynamic")
-_ENTRY_POINTS = ("scripts", "gui-scripts", "entry-points")
-_BUILDERS = ("setuptools", "hatch", "flit", "maturin", "scikit-build", "meson-python", "pdm", "uv")
-_POETRY_KEYS = ("dependencies", "group", "extras", "build", "packages", "scripts", "plugins")
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,19 +204,9 @@ class TreeChanges:
         modes = (frozenset(entry.removeprefix(":").split()[:2]) for entry in fields[::2])
         return cls(dict(zip(fields[1::2], modes, strict=True)))
 
-    def by_kind(self, base: Path, head: Path) -> dict[str, tuple[str, ...]]:
-        """Return the files by kind: sources, requirements, locks, packaging, submodules, ci.
-
-        ``base`` and ``head`` are worktrees of the trees. Prose, data and tests are left out.
-        """
-        kinds: dict[str, list[str]] = {}
-        for name, modes in self.modes.items():
-            kind = "submodules" if MODE in modes else kind_of(name)
-            if name == "pyproject.toml" or name.endswith("/pyproject.toml"):
-                kind = "packaging" if _runs_otherwise(base / name, head / name) else ""
-            if kind:
-                kinds.setdefault(kind, []).append(name)
-        return {kind: tuple(kinds[kind]) for kind in KINDS if kind in kinds}
+    def sources(self) -> tuple[str, ...]:
+        """Return the Python files that a benchmark should exercise."""
+        return tuple(name for name in self.modes if is_source(name))
 
     def watchable(self) -> frozenset[str] | None:
         """Return the files, or None if one can be used unseen.
@@ -289,50 +244,8 @@ def cannot_be_code(name: str) -> bool:
     )
 
 
-def kind_of(name: str) -> str:
-    """Return the kind of the changed file ``name``, or "" if no benchmark need exercise it."""
+def is_source(name: str) -> bool:
+    """Return whether the file ``name`` is Python that benchmarks import, as far as names tell."""
     path = PurePosixPath(name)
-
-    def is_named(patterns: tuple[str, ...]) -> bool:
-        return any(fnmatch(path.name, pattern) for pattern in patterns)
-
-    not_measured = _NOT_MEASURED.intersection(path.parts[:-1]) or is_named(_NOT_IMPORTED)
-    listed = path.parent.name == "requirements" and path.suffix == ".txt"
-    kinds = (
-        ("ci", name.startswith(_CI_FOLDERS) or is_named(_CI_FILES)),
-        ("submodules", path.name == ".gitmodules"),
-        ("", not_measured),
-        ("locks", is_named(_LOCKS)),
-        ("requirements", is_named(_REQUIREMENTS) or listed),
-        ("packaging", is_named(_PACKAGING)),
-        ("sources", path.suffix.lower() in _SOURCES),
-    )
-    return next((kind for kind, holds in kinds if holds), "")
-
-
-def _runs_otherwise(base: Path, head: Path) -> bool:
-    """Return whether dependencies, entry points or the build differ, or can't be read."""
-    try:
-        before, after = (
-            tomllib.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-            for path in (base, head)
-        )
-    except (OSError, ValueError):
-        return True
-    return _what_runs(before) != _what_runs(after)
-
-
-def _what_runs(pyproject: Mapping[str, Any]) -> list[Any]:
-    """Return the parts of a pyproject.toml that decide which code is installed and run."""
-
-    def parts(table: Any, names: tuple[str, ...]) -> list[Any]:
-        return [table.get(name) if isinstance(table, dict) else None for name in names]
-
-    tools = pyproject.get("tool")
-    poetry = parts(tools, ("poetry",))[0]
-    return [
-        *parts(pyproject, ("build-system", "dependency-groups")),
-        *parts(pyproject.get("project"), (*_PROJECT_KEYS, *_ENTRY_POINTS)),
-        *parts(tools, _BUILDERS),
-        *parts(poetry, _POETRY_KEYS),
-    ]
+    is_other = any(fnmatch(path.name, pattern) for pattern in _NOT_IMPORTED)
+    return path.suffix == ".py" and not is_other and _NOT_MEASURED.isdisjoint(path.parts[:-1])
