@@ -122,12 +122,6 @@ def comment_command(exit_with_verdict: bool, **given: Any) -> int:
     "--install", multiple=True, metavar="COMMAND", help="How a measuring job installs its needs."
 )
 @click.option(
-    "--report-install",
-    multiple=True,
-    metavar="COMMAND",
-    help="How a job that only reads reports installs perfci (nights).",
-)
-@click.option(
     "--action",
     default="",
     metavar="OWNER/NAME@COMMIT",

@@ -90,7 +90,6 @@ class CiOptions:
     shards: int = 1
     python: str = ""
     install: tuple[str, ...] = ()
-    report_install: tuple[str, ...] = ()
     nightly_runner: tuple[str, ...] = ()
     more: tuple[str, ...] = ()
     action: str = ""
@@ -112,12 +111,6 @@ def github_workflows(repository: Repository, options: CiOptions) -> NewFiles:
     names = [name for name in WORKFLOWS if name not in left_out]
     installs = not set(names) <= set(_BY_ACTION)
     nightly = "nightly" not in options.left_out
-    if options.report_install and not nightly:
-        raise UsageError(
-            "unused-option",
-            "--report-install is about nights. The other workflows get perfci by its action",
-            "Leave it out, or add --with nightly. --action names the action.",
-        )
     usual = (f"python -m pip install {needs}",) if (needs := _project(repository.root)) else ()
     here = f"{sys.version_info.major}.{sys.version_info.minor}"
     python = _fit(_PYTHON, options.python or here, "--python-version")
@@ -131,16 +124,15 @@ def github_workflows(repository: Repository, options: CiOptions) -> NewFiles:
         trigger=options.trigger,
         project_install=_commands(options.install or usual, "--install"),
         install=_install(repository.root, options) if installs else (),
-        report_install=_report_install(options) if nightly else (),
+        report_install=_locked_install(_requirement(options)) if nightly else (),
         python=python,
         shards=options.shards,
-        report_python=python if options.report_install else _REPORT_PYTHON,
         nightly_runners=tuple(_labels(labels, "--nightly-runner") for labels in machines),
     )
     files = {FOLDER / name: render_workflow(name, choices) for name in names}
-    files |= _requirements(choices.report_install)
-    caveat = _caveat(options, "The jobs that measure install it") if installs else ""
-    return NewFiles(files, caveat)
+    if nightly:
+        files[FOLDER / REQUIREMENTS] = read_template(f"workflows/{REQUIREMENTS}")
+    return NewFiles(files)
 
 
 def _action(repository: Repository, options: CiOptions) -> str:
@@ -157,21 +149,15 @@ def _action(repository: Repository, options: CiOptions) -> str:
         )
     own = own_requirement()
     here = urlsplit(forge_of(repository)).hostname
-    commit = _REPOSITORY.fullmatch(own.text)
+    commit = _REPOSITORY.fullmatch(own)
     if commit and commit["host"] in {"github.com", here}:
         return f"{commit['name']}@{commit['commit']} # v{VERSION}"
     raise UsageError(
         "no-action",
-        own.caveat or f"{own.text} is not a commit of a repository on GitHub",
+        f"{own} is not a commit of a repository on GitHub",
         "Install perfci from there, `pip install 'perfci @ git+https://github.com/…@COMMIT'`, or "
         "name the repository that has it and its action: --action YOUR-ORG/perfci@COMMIT.",
     )
-
-
-def _report_install(options: CiOptions) -> tuple[str, ...]:
-    """Return the commands that install perfci where reports are read."""
-    commands = options.report_install or _locked_install(FOLDER.as_posix(), _requirement(options))
-    return _commands(commands, "--report-install")
 
 
 def _usual_runner() -> tuple[str, ...]:
@@ -179,13 +165,6 @@ def _usual_runner() -> tuple[str, ...]:
     from perfci.measure.machine.cores import visible_gpus
 
     return ("self-hosted", "gpu") if visible_gpus(os.environ) else ("ubuntu-latest",)
-
-
-def _requirements(commands: tuple[str, ...]) -> dict[Path, str]:
-    """Return the file of requirements if one of the ``commands`` names it."""
-    if not any(REQUIREMENTS in command for command in commands):
-        return {}
-    return {FOLDER / REQUIREMENTS: read_template(f"workflows/{REQUIREMENTS}")}
 
 
 def _labels(labels: Sequence[str], option: str) -> tuple[str, ...]:
@@ -198,9 +177,9 @@ class WorkflowChoices:
 
     ``runner`` has the labels of the measuring machine. ``project_install`` are the shell commands
     that make an environment of ``python`` to measure in. ``install`` makes it with perfci inside.
-    ``report_install`` makes that of nights' second job, of ``report_python``. ``nightly_runners``
-    are the labels of each type of nightly machine; if empty, ``runner`` measures. ``stored``: a
-    workflow stores baselines, so nights are checked against them. ``action`` is perfci's.
+    ``report_install`` makes that of nights' second job. ``nightly_runners`` are the labels of each
+    type of nightly machine; if empty, ``runner`` measures. ``stored``: a workflow stores baselines,
+    so nights are checked against them. ``action`` is perfci's.
     """
 
     branch: str
@@ -211,7 +190,6 @@ class WorkflowChoices:
     project_install: tuple[str, ...]
     install: tuple[str, ...]
     report_install: tuple[str, ...]
-    report_python: str
     action: str
     nightly_runners: tuple[tuple[str, ...], ...] = ()
     stored: bool = True
@@ -240,7 +218,7 @@ def render_workflow(name: str, choices: WorkflowChoices) -> str:
         },
         trigger=choices.trigger,
         python=choices.python,
-        report_python=choices.report_python,
+        report_python=_REPORT_PYTHON,
         runner=_runs_on(choices.runner),
         shards=choices.shards,
         numbers=json.dumps(list(shards)),
@@ -292,13 +270,9 @@ def _label_list(labels: tuple[str, ...]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class NewFiles:
-    """Files to write: ``texts`` by their path in the repository.
-
-    ``caveat`` is shown before they are written.
-    """
+    """Files to write: ``texts`` by their path in the repository."""
 
     texts: Mapping[Path, str]
-    caveat: str = ""
 
     def require_places(self, root: Path) -> None:
         """Raise UsageError if a file's folder can't be one of the repository."""
@@ -307,8 +281,6 @@ class NewFiles:
 
     def write(self, root: Path, say: Say) -> None:
         """Write each missing file, and report which were written and which kept."""
-        if self.caveat:
-            say(self.caveat, err=True)
         for path, text in self.texts.items():
             (root / path).parent.mkdir(parents=True, exist_ok=True)
             try:
@@ -361,8 +333,9 @@ def _default_branch(repository: Repository) -> str:
 
 def _install(root: Path, options: CiOptions) -> tuple[str, ...]:
     """Return the commands of a job that measures with perfci in the project's environment."""
-    own = (f"python -m pip install '{_requirement(options).text}' {_project(root)}".rstrip(),)
-    return _commands(options.install or own, "--install")
+    if options.install:
+        return _commands(options.install, "--install")
+    return (f"python -m pip install '{_requirement(options)}' {_project(root)}".rstrip(),)
 
 
 def _project(root: Path) -> str:
@@ -413,60 +386,52 @@ def _fit(pattern: re.Pattern[str], value: str, what: str) -> str:
     )
 
 
-def _caveat(options: CiOptions, what: str) -> str:
-    """Return why the written files may install another perfci, or nothing."""
-    caveat = "" if options.install else _requirement(options).caveat
-    return f"{caveat}. {what}: say how, --install." if caveat else ""
-
-
-def _requirement(options: CiOptions) -> OwnRequirement:
+def _requirement(options: CiOptions) -> str:
     """Return perfci as it was installed here, or for others of the repository of its action."""
-    own = own_requirement()
-    if own.caveat and options.action:
-        name, _, commit = options.action.partition("@")
-        return OwnRequirement(f"perfci @ git+https://github.com/{name}@{commit}")
-    return own
+    try:
+        return own_requirement()
+    except UsageError:
+        if not options.action:
+            raise
+    name, _, commit = options.action.partition("@")
+    return f"perfci @ git+https://github.com/{name}@{commit}"
 
 
-def _locked_install(folder: str, own: OwnRequirement) -> tuple[str, ...]:
-    """Return the commands of a locked installation, with the requirements in ``folder``."""
-    # the requirements include the build backend, so that none is fetched for the build
+def _locked_install(own: str) -> tuple[str, ...]:
+    """Return the commands of a locked installation of perfci, without the project.
+
+    The requirements include the build backend, so that none is fetched for the build.
+    """
+    locked = f"--only-binary :all: -r {FOLDER.as_posix()}/{REQUIREMENTS}"
     return (
-        f"python -m pip install --require-hashes --only-binary :all: -r {folder}/{REQUIREMENTS}",
-        f"python -m pip install --no-deps --no-build-isolation '{own.text}'",
+        f"python -m pip install --require-hashes {locked}",
+        f"python -m pip install --no-deps --no-build-isolation '{own}'",
     )
 
 
-@dataclass(frozen=True, slots=True)
-class OwnRequirement:
-    """A requirement in pip's words. ``caveat`` is why another machine may find another package."""
-
-    text: str
-    caveat: str = ""
-
-
-def own_requirement() -> OwnRequirement:
+def own_requirement() -> str:
     """Return perfci as it was installed here: a commit of a repository, else this version.
 
     pip notes the source of a package that came from no index (PEP 610). A folder counts as the
-    commit that it has checked out, if origin has that commit.
+    commit that it has checked out, if origin has that commit. UsageError where other machines
+    can't install it.
     """
-    version = f"perfci=={VERSION}"
     try:
         noted = distribution("perfci").read_text("direct_url.json")
     except PackageNotFoundError:
         noted = None
     if noted is None:
-        return OwnRequirement(version)
+        return f"perfci=={VERSION}"
     origin = json.loads(noted)
     vcs, url = origin.get("vcs_info", {}), str(origin.get("url", ""))
     address = f"{vcs.get('vcs')}+{url}@{vcs.get('commit_id')}" if vcs else _published(url)
     if _ADDRESS.fullmatch(address):
-        return OwnRequirement(f"perfci @ {address}")
-    return OwnRequirement(
-        version,
-        f"perfci is installed from {url} here, which other machines can't install from; "
-        f"{version} of a package index may be another project's",
+        return f"perfci @ {address}"
+    raise UsageError(
+        "of-a-folder",
+        f"perfci is installed from {url} here, which other machines can't install from",
+        "Install it from its repository, `pip install 'perfci @ git+https://github.com/…@COMMIT'`, "
+        "or name the repository that has its action: --action YOUR-ORG/perfci@COMMIT.",
     )
 
 

@@ -26,7 +26,6 @@ from perfci.model.report import Comparison, Report
 from perfci.model.status import traits
 from perfci.model.why import Difference
 from perfci.model.words import reason_words, words
-from perfci.report.case_tables import ModeMatrix, ShapeTable
 from perfci.report.clean import clean_line
 from perfci.report.exporters.json import (
     LARGEST_WHOLE,
@@ -43,13 +42,13 @@ from perfci.version import REPORT_SCHEMA
 _FRONT = re.compile(r'\s*\{\s*"schema"\s*:\s*"([^"\\]{1,100})"')
 """The beginning of a file that names its schema first, as perfci writes it."""
 _DERIVED_FIELDS: Mapping[str, Mapping[str, Any]] = {
-    "Report": {"modes": tuple[ModeMatrix, ...], "shapes": tuple[ShapeTable, ...], "schema": str},
+    "Report": {"schema": str},
     "Comparison": {"warnings": tuple[str, ...], "doubt": str, "cause": str, "replay": str},
     "Verdict": {"reasons": tuple[str, ...]},
     "Difference": {"text": str},
 }
-"""Fields of a file that aren't fields of the record: words, causes and tables, which perfci derives
-from the record, and the schema, which a file has to name."""
+"""Fields of a file that aren't fields of the record: words and causes, which perfci derives from
+the record, and the schema, which a file has to name."""
 
 _LONGEST = 1e9
 """Most seconds (31 years) and rounds that are believed of a session. Merging adds such numbers."""
@@ -227,8 +226,7 @@ def _impossible(row: Comparison) -> Iterator[str]:
         yield "confidence"
     if row.df is not None and row.df < _LEAST_DF:
         yield "df"
-    counted = ("threshold", "detectable", "rounds_set_aside", "base_sessions", "se")
-    for name in (*counted, "ratio", "ratio_lo", "ratio_hi"):
+    for name in ("threshold", "detectable", "rounds_set_aside", "base_sessions", "se"):
         if (getattr(row, name) or 0) < 0:
             yield name
     for name, side in (("base", row.base), ("head", row.head)):

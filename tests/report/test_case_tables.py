@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 from perfci.report.exporters.html import render as render_page
-from perfci.report.exporters.json import render as render_json
 from perfci.report.exporters.markdown import render as render_markdown
-from perfci.report.reading import read_report
 from tests.report.case_table_reports import (
-    GUARD,
     HELPS,
     mode_comparison,
     shape_comparison,
@@ -33,21 +29,6 @@ def test_the_comment_folds_what_changed() -> None:
         "",
         "",
     ]
-
-
-def test_the_report_has_the_matrix_and_what_a_file_says_of_it_is_not_believed() -> None:
-    text = render_json(mode_comparison())
-    plain = json.loads(text)
-    encoder, decoder = plain["modes"]
-    assert (encoder["advice"], encoder["best"], encoder["moved"]) == ("use", "default", [])
-    assert (decoder["advice"], decoder["best"], decoder["base_best"]) == (
-        "none",
-        "eager",
-        "default",
-    )
-    assert [one["mode"] for one in encoder["rows"]] == list(HELPS)
-    decoder["best"] = "max-autotune"
-    assert render_json(read_report(json.dumps(plain))) == text
 
 
 FOLD = "<details><summary>Shapes that changed</summary>"
@@ -76,16 +57,3 @@ def test_a_guard_of_a_stranger_is_text_everywhere() -> None:
     fold = render_markdown(report).split(FOLD)[1].split("</details>")[0]
     assert "<img" not in fold
     assert "@octocat" not in fold.replace("@<!-- -->", "")
-
-
-def test_the_report_has_the_shapes_and_what_a_file_says_of_them_is_not_believed() -> None:
-    text = render_json(shape_comparison(slower=1.5, compiled=3))
-    plain = json.loads(text)
-    (table,) = plain["shapes"]
-    assert [one["shape"] for one in table["rows"]] == ["1x128", "8x128", "32x128", "128x128"]
-    assert (table["hit_rate"], table["base_hit_rate"]) == (0.25, 0.5)
-    assert table["moved"] == ["32x128"]
-    assert table["suggestion"]["code"] == "spare-dynamic"
-    assert table["rows"][2]["guard"] == GUARD
-    table["hit_rate"] = 1.0
-    assert render_json(read_report(json.dumps(plain))) == text

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from perfci.model.report import Comparison, Estimate
-from perfci.report.case_tables import mode_matrices, without_mode
+from perfci.report.case_tables import mode_tables, without_mode
 from perfci.stats.evidence import summarise
 from tests.report.case_table_reports import HELPS, USELESS, mode_rows
 from tests.report.examples import row
@@ -34,15 +34,14 @@ def test_a_cases_mode_is_told_from_the_rest(case: str, split: tuple[str, str] | 
 
 
 def test_no_mode_helps_where_every_interval_ends_below_the_threshold() -> None:
-    (matrix,) = mode_matrices(mode_rows(USELESS))
-    assert (matrix.advice, matrix.best) == ("none", "eager")
+    (table,) = mode_tables(mode_rows(USELESS))
+    assert table.advice == "no mode helps: none is 5 % faster than eager"
 
 
 def test_fewer_than_five_processes_have_no_interval_and_no_advice() -> None:
-    (matrix,) = mode_matrices(mode_rows(HELPS, workers=4))
-    assert matrix.advice == "undecided"
-    assert matrix.rows[1].speedup is not None
-    assert matrix.rows[1].speedup_lo is None
+    (table,) = mode_tables(mode_rows(HELPS, workers=4))
+    assert table.advice.startswith("not decided: ")
+    assert table.lines[2][2] == "1.97×"
 
 
 def test_of_modes_that_are_no_faster_one_in_a_hundred_is_recommended_at_most() -> None:
@@ -60,8 +59,8 @@ def _advice(rng: random.Random, speedup: float) -> str:
         scale = 1e-3 if mode == "eager" or speedup < 1.1 else 1e-3 / speedup
         values = [scale * math.exp(rng.gauss(0.0, 0.02)) for _ in range(8)]
         rows.append(_of(mode, values))
-    (matrix,) = mode_matrices(rows)
-    return matrix.advice
+    (table,) = mode_tables(rows)
+    return table.advice.partition(" ")[0]
 
 
 def _of(mode: str, values: list[float]) -> Comparison:

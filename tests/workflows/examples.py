@@ -32,7 +32,6 @@ PLAIN = WorkflowChoices(
         f"python -m pip install --require-hashes --only-binary :all: -r {FOLDER}/{REQUIREMENTS}",
         "python -m pip install --no-deps --no-build-isolation 'perfci==0.1.0'",
     ),
-    report_python="3.12",
     action=f"o/perfci@{40 * 'a'} # v0.1.0",
 )
 VARIANTS = {

@@ -123,7 +123,6 @@ def test_the_default_branch_is_what_origin_says(mine: Project) -> None:
         ("--python-version", '3.12"'),
         ("--install", "pip install ${{ github.head_ref }}"),
         ("--install", "one\ntwo"),
-        ("--report-install", ""),
         ("--action", "mine/perfci"),
         ("--action", "mine/perfci@${{ github.sha }}"),
         ("--trigger", "comment"),

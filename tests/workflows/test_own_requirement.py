@@ -9,6 +9,7 @@ import pytest
 
 from perfci.commands import workflows as module
 from perfci.commands.workflows import own_requirement
+from perfci.errors import UsageError
 from perfci.version import VERSION
 from tests.builders.project import Project
 
@@ -24,15 +25,13 @@ def noted(monkeypatch: pytest.MonkeyPatch, origin: object) -> None:
 
 def test_from_an_index_it_is_the_version(monkeypatch: pytest.MonkeyPatch) -> None:
     noted(monkeypatch, None)
-    assert own_requirement().text == f"perfci=={VERSION}"
-    assert not own_requirement().caveat
+    assert own_requirement() == f"perfci=={VERSION}"
 
 
 def test_from_a_repository_it_is_that_commit(monkeypatch: pytest.MonkeyPatch) -> None:
     vcs = {"vcs": "git", "commit_id": SHA, "requested_revision": "main"}
     noted(monkeypatch, {"url": "https://github.com/o/perfci", "vcs_info": vcs})
-    assert own_requirement().text == f"perfci @ git+https://github.com/o/perfci@{SHA}"
-    assert not own_requirement().caveat
+    assert own_requirement() == f"perfci @ git+https://github.com/o/perfci@{SHA}"
 
 
 def test_from_a_folder_it_is_the_commit_that_origin_has(
@@ -41,8 +40,10 @@ def test_from_a_folder_it_is_the_commit_that_origin_has(
     sha = project.commit("pushed")
     project.git("remote", "add", "origin", "git@github.com:o/perfci.git")
     noted(monkeypatch, {"url": project.folder.as_uri(), "dir_info": {"editable": True}})
-    assert own_requirement().caveat
+    with pytest.raises(UsageError, match="other machines can't install"):
+        own_requirement()
     project.git("update-ref", "refs/remotes/origin/main", sha)
-    assert own_requirement().text == f"perfci @ git+https://github.com/o/perfci@{sha}"
+    assert own_requirement() == f"perfci @ git+https://github.com/o/perfci@{sha}"
     project.commit("not pushed")
-    assert own_requirement().caveat
+    with pytest.raises(UsageError, match="other machines can't install"):
+        own_requirement()

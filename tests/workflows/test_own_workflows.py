@@ -22,7 +22,6 @@ CHOICES = WorkflowChoices(
     project_install=("python -m pip install -c constraints.txt .",),
     install=(),
     report_install=(),
-    report_python="3.12",
     # of the pull request's head where it is measured, of `main` where that is posted. GitHub's own
     # `$/` would be of the merge
     action="./ # zizmor: ignore[self-repository] what is checked out",

@@ -3,7 +3,7 @@
 Scripts depend on the field names, so these stay. A report can come from a job that ran untrusted
 code: reading refuses a file that exceeds ``LIMITS``, and writing cuts a report to fit. The file
 also has derived fields, for people and for scripts that don't import perfci: ``warnings``,
-``doubt`` and ``reasons`` (findings in English), ``cause``, ``replay``, ``modes`` and ``shapes``.
+``doubt`` and ``reasons`` (findings in English), ``cause`` and ``replay``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from perfci.instruments import words as difference_words
 from perfci.model.report import MOST_VALUES, Report
 from perfci.model.status import Status, traits
 from perfci.model.worker import MOST_FIRST_CALLS
-from perfci.report.case_tables import mode_matrices, shape_tables
 from perfci.report.clean import Clean, clean_json
 from perfci.report.rows import replay_of
 from perfci.verdict.caveats import cause_of
@@ -67,14 +66,6 @@ LIMITS: Mapping[str, Limit] = MappingProxyType(
         "Report.durations": Limit(most=20_000),
         "Report.definitions": Limit(most=20_000),
         "Report.past": Limit(most=1_000),
-        "Report.modes": Limit(most=20_000),
-        "ModeMatrix.case": _NAME,
-        "ModeMatrix.memory": _METRIC,
-        "ModeRow.case": _NAME,
-        "Report.shapes": Limit(most=20_000),
-        "ShapeTable.case": _NAME,
-        "ShapeRow.shape": _METRIC,
-        "ShapeRow.guard": Limit(800),
         "Report.injected": Limit(most=20),
         "Verdict.reasons": Limit(5_000, most=1_000),
         "Reason.case": _NAME,
@@ -290,19 +281,11 @@ def _with_words(plain: Mapping[str, Any], report: Report) -> dict[str, Any]:
         **plain,
         "verdict": _before(plain["verdict"], findings={"reasons": reasons}),
         "results": rows,
-        "modes": _plain_tables(mode_matrices(report.results)),
-        "shapes": _plain_tables(shape_tables(report.results)),
         "why": [
             {**of_case, "differences": _with_text(of_case["differences"], why.differences)}
             for of_case, why in zip(plain["why"], report.why, strict=True)
         ],
     }
-
-
-def _plain_tables(tables: Iterable[Any]) -> list[Any]:
-    from perfci.model.codec import to_plain
-
-    return [to_plain(table) for table in tables]
 
 
 def _with_text(
