@@ -1,24 +1,19 @@
-"""``trend``: a history analysed on all cores, written, and its news sent.
+"""``trend``: a history analysed, written, and its news sent.
 
 The history is loaded, put in the order of the branch's commits, and searched for change points.
 """
 
 from __future__ import annotations
 
-import gc
-import os
-import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfci.commands.notifications import Notifications
-from perfci.errors import OutsideError
+from perfci.errors import UsageError
 from perfci.outputs import Say, silent
 from perfci.trend import KnownChange, Trend
-from perfci.trend.changes import RunAll
 
 if TYPE_CHECKING:
     from perfci.config.loading import Config
@@ -28,8 +23,6 @@ if TYPE_CHECKING:
     from perfci.trend import LoadedHistory, TrendSettings, Withdrawal
 
 _FIRST_TIME_NOTE = "No change was reported before: of the older ones, none counts as new."
-_SERIES_WORTH_A_PROCESS = 300
-"""With fewer series, starting a second process takes longer than the analysis."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +62,7 @@ def report_trend(
     settings = config.trend
     if request.last_days is not None:
         settings = replace(settings, drift_days=request.last_days)
-    with _without_collection(), open_history(request.address, create=False) as history:
+    with open_history(request.address, create=False) as history:
         trend = trend_of(
             history, repository, config.aliases, settings, branch=request.branch, now=request.now
         )
@@ -83,18 +76,6 @@ def report_trend(
     return trend
 
 
-@contextmanager
-def _without_collection() -> Iterator[None]:
-    """Suspend the garbage collector: it would visit a history's records again and again."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
-
-
 def _write(trend: Trend, request: TrendRequest) -> None:
     from perfci.outputs import files_of, write_files, write_site
     from perfci.report.site.pages import render_site
@@ -102,8 +83,7 @@ def _write(trend: Trend, request: TrendRequest) -> None:
     files = files_of(request.outputs)
     write_files({path: trend_text(name, trend) for name, path in files.items()})
     if request.html is not None:
-        with run_all_on_cores(len(trend.series)) as run_all:
-            write_site(request.html, render_site(trend, run_all))
+        write_site(request.html, render_site(trend))
 
 
 def trend_text(form: str, trend: Trend) -> Clean:
@@ -131,23 +111,14 @@ def trend_of(
     from perfci.trend import dates_of
     from perfci.trend.changes import analyse, settled
     from perfci.trend.events import group_events
-    from perfci.trend.health import health, series_gone
-    from perfci.trend.timelines import arrange
+    from perfci.trend.timelines import arrange, health, series_gone
     from perfci.version import VERSION
 
     loaded = history.load_arrays()
     git = _branch_order(repository, branch, {run.header.sha for run in loaded.runs})
     arranged = arrange(loaded, order=git.order, branch=git.name, aliases=aliases)
     known = _renamed(history.known_changes(), aliases)
-    with run_all_on_cores(len(arranged.series)) as run_all:
-        analysed = analyse(
-            arranged.series,
-            arranged.timelines,
-            known=known,
-            now=now,
-            settings=settings,
-            run_all=run_all,
-        )
+    analysed = analyse(arranged.series, arranged.timelines, known=known, now=now, settings=settings)
     changes = analysed.changes
     first: tuple[str, ...] = ()
     if changes and not known:
@@ -162,7 +133,7 @@ def trend_of(
         drifts=analysed.drifts,
         health=health(history.outcomes(), arranged.timelines),
         releases=release_runs(git.tags, git.order, arranged.timelines),
-        notes=(*first, *git.notes, *arranged.notes, *analysed.notes),
+        notes=(*first, *git.notes, *arranged.notes),
         too_few=analysed.too_few,
         reported_before=bool(known),
         gone=series_gone(arranged.timelines, arranged.series),
@@ -232,19 +203,10 @@ def _branch_order(
 
 def _known(repository: Repository, wanted: str) -> str:
     """Return ``wanted``, or its remote's if this clone has no branch of that name (as in CI)."""
-    from perfci.measure.checkout.git import attempt
-
-    remote = f"origin/{wanted}"
-    for rev in (wanted, remote):
-        if (
-            not rev.startswith("-")
-            and attempt(
-                repository.root, "rev-parse", "--verify", "--quiet", f"{rev}^{{commit}}"
-            ).status
-            == 0
-        ):
-            return rev
-    return repository.resolve(wanted).commit  # raises the error
+    try:
+        return repository.resolve(wanted).commit
+    except UsageError:
+        return repository.resolve(f"origin/{wanted}").commit
 
 
 def _renamed(known: Sequence[KnownChange], aliases: Mapping[str, str]) -> tuple[KnownChange, ...]:
@@ -279,29 +241,3 @@ def known_changes(trend: Trend, now: str) -> tuple[KnownChange, ...]:
         )
         for change in trend.changes
     ) + tuple(replace(withdrawal.change, withdrawn=True) for withdrawal in trend.withdrawn)
-
-
-@contextmanager
-def run_all_on_cores(series: int) -> Iterator[RunAll]:
-    """Yield ``map``, or for many ``series`` one that uses every core of this process."""
-    cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
-    if series < _SERIES_WORTH_A_PROCESS or cores < 2:
-        yield map
-        return
-    import multiprocessing
-    from concurrent.futures import ProcessPoolExecutor
-    from concurrent.futures.process import BrokenProcessPool
-
-    # not forked: a child has no use for a database's connection and numpy's threads
-    way = "forkserver" if sys.platform != "win32" else "spawn"
-    pool = ProcessPoolExecutor(cores, mp_context=multiprocessing.get_context(way))
-    try:
-        yield pool.map
-    except BrokenProcessPool as error:
-        raise OutsideError(
-            "analysis-killed",
-            "the system ended a process of the analysis, perhaps for lack of memory",
-            "Give it more memory, or begin another history.",
-        ) from error
-    finally:
-        pool.shutdown(cancel_futures=True)

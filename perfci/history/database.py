@@ -301,27 +301,25 @@ def _as_perfcis(database: Database, error: BaseException) -> PerfciError:
             f"{shown} doesn't let perfci in: {message}",
             "Check the address, its port, the user and the password (PGPASSWORD or ~/.pgpass).",
         )
-    again = "run this again: recording twice is safe, and every run that is recorded is whole."
-    if kind == "locked":
-        return OutsideError(
-            "history-locked",
-            f"{shown} was locked by another process for {database.wait_s:g} s",
-            f"Wait until that has ended, or end it, and {again}",
-        )
-    if kind == "unwritable":
-        return OutsideError(
-            "history-unwritable",
-            f"{shown} can't be opened for writing: {message}",
-            "Give this user the right to write the file and its folder, or name another.",
-        )
-    if kind == "lost":
-        return OutsideError(
-            "history-lost",
-            f"{shown} can't be reached, or the connection was lost: {message}",
-            f"See that the server runs, and {again}",
-        )
+    what, advice = {
+        "locked": (
+            f"was locked by another process for {database.wait_s:g} s",
+            "Wait until that has ended, or end it",
+        ),
+        "unwritable": (
+            f"can't be opened for writing: {message}",
+            "Give this user the right to write the file and its folder, or name another",
+        ),
+        "lost": (
+            f"can't be reached, or the connection was lost: {message}",
+            "See that the server runs",
+        ),
+    }.get(kind, (f"can't be used: {message}", "Look for room on its disk"))
     return OutsideError(
-        "history-failed", f"{shown}: {message}", f"Look for room on its disk, and {again}"
+        f"history-{kind if kind in ('locked', 'unwritable', 'lost') else 'failed'}",
+        f"{shown} {what}",
+        f"{advice}, and run this again: recording twice is safe, and every run that is recorded is "
+        "whole.",
     )
 
 

@@ -8,8 +8,7 @@ exported.
 from __future__ import annotations
 
 import json
-import sys
-from array import array
+import struct
 from collections.abc import Sequence
 
 from sqlalchemy import (
@@ -144,14 +143,14 @@ def document(content: str | None) -> dict[str, str]:
 
 def pack_points(series: Sequence[int], values: Sequence[float]) -> bytes:
     """Return the numbers of all series as little-endian int32, then their values as float64."""
-    return _bytes(array("i", series)) + _bytes(array("d", values))
+    return struct.pack(f"<{len(series)}i{len(values)}d", *series, *values)
 
 
 def unpacked_points(packed: bytes) -> tuple[tuple[int, ...], tuple[float, ...]]:
     """Return what ``pack_points`` packed. NotPacked for anything else."""
-    ends = 4 * count_points(packed)
-    series, values = _array("i", packed[:ends]), _array("d", packed[ends:])
-    return tuple(map(int, series)), tuple(values)
+    count = count_points(packed)
+    numbers = struct.unpack(f"<{count}i{count}d", packed)
+    return numbers[:count], numbers[count:]
 
 
 def count_points(packed: bytes) -> int:
@@ -160,17 +159,3 @@ def count_points(packed: bytes) -> int:
     if rest:
         raise NotPacked("a run's points are cut short")
     return count
-
-
-def _bytes(numbers: array[int] | array[float]) -> bytes:
-    if sys.byteorder == "big":
-        numbers.byteswap()
-    return numbers.tobytes()
-
-
-def _array(kind: str, packed: bytes) -> array[int] | array[float]:
-    numbers = array(kind)
-    numbers.frombytes(packed)
-    if sys.byteorder == "big":
-        numbers.byteswap()
-    return numbers

@@ -10,8 +10,7 @@ from typing import Any
 from perfci.report.clean import Clean
 from perfci.report.exporters.json import json_text
 from perfci.report.site.catalogue import SeriesStanding, standings
-from perfci.report.site.forge_pages import pull_request
-from perfci.report.site.words import bisect_command, sort_events
+from perfci.report.site.words import bisect_command, pull_request, sort_events
 from perfci.trend import (
     Change,
     Drift,

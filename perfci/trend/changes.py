@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from perfci.model.run import RunHeader
 from perfci.stats.evidence import benjamini_hochberg
@@ -30,14 +29,12 @@ from perfci.trend.change_points import (
     examine_all,
     too_few,
 )
-from perfci.trend.drift import drift_notes, find_drifts
+from perfci.trend.drift import find_drifts
 from perfci.units import day_of
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    pass
 
-_CHUNK = 256
-"""Series that a process examines at a time."""
 LONGEST_STEP = 7
 """Most points between a known step's old level and its new one. A longer change is a ramp."""
 WOBBLE = 3
@@ -47,12 +44,10 @@ BACK = 0.25
 
 
 T = TypeVar("T", int, str)
-RunAll = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
-"""A function like ``map``, which may use several processes."""
 
 
 class Analysis(NamedTuple):
-    """Result of an analysis: changes and drifts, the worst first, and notes for the reader.
+    """Result of an analysis: changes and drifts, the worst first.
 
     The series in ``too_few`` are too short to be examined. ``withdrawn`` are known changes
     that are no longer seen, and that no earlier report withdrew.
@@ -60,7 +55,6 @@ class Analysis(NamedTuple):
 
     changes: tuple[Change, ...]
     drifts: tuple[Drift, ...]
-    notes: tuple[str, ...]
     too_few: frozenset[SeriesKey] = frozenset()
     withdrawn: tuple[Withdrawal, ...] = ()
 
@@ -72,11 +66,9 @@ def analyse(
     known: Sequence[KnownChange] = (),
     now: str,
     settings: TrendSettings | None = None,
-    run_all: RunAll = map,
 ) -> Analysis:
     """Find the changes and drifts of ``series``.
 
-    ``run_all`` maps a function over chunks of series, like ``map`` or a process pool's ``map``.
     ``known`` are the changes that earlier reports named: they keep their ids.
     """
     settings = settings or TrendSettings()
@@ -87,7 +79,7 @@ def analyse(
         _known_places(entry, timelines[entry.key.environment], by_series.get(entry.key, ()))
         for entry in series
     ]
-    examined = _examined(series, known_places, settings, run_all)
+    examined = examine_all([entry.values for entry in series], settings, known_places)
     dates = {key: dates_of(timeline) for key, timeline in timelines.items()}
     changes: dict[SeriesKey, tuple[Change, ...]] = {}
     significant_moves = _significant(series, examined, settings)
@@ -103,7 +95,6 @@ def analyse(
     return Analysis(
         changes=tuple(sorted(chain.from_iterable(changes.values()), key=worst_first)),
         drifts=drifts,
-        notes=drift_notes(series, timelines, settings),
         too_few=short,
         withdrawn=tuple(_withdrawals(series, timelines, by_series, changes)),
     )
@@ -149,31 +140,6 @@ def _known_places(
         for before, after in ends
         if before is not None and after is not None and 0 < after - before <= LONGEST_STEP
     )
-
-
-def _examined(
-    series: Sequence[Series],
-    known_places: Sequence[tuple[int, ...]],
-    settings: TrendSettings,
-    run_all: RunAll,
-) -> list[tuple[SizedMove, ...]]:
-    """Return each series' moves. Series of one length go to one process, where they cost less."""
-    order = sorted(range(len(series)), key=lambda index: len(series[index].values))
-    chunks = [
-        [(series[index].values, known_places[index]) for index in order[start : start + _CHUNK]]
-        for start in range(0, len(order), _CHUNK)
-    ]
-    parts = run_all(partial(_examine_chunk, settings=settings), chunks)
-    moves_of: list[tuple[SizedMove, ...]] = [()] * len(series)
-    for index, moves in zip(order, chain.from_iterable(parts), strict=True):
-        moves_of[index] = moves
-    return moves_of
-
-
-def _examine_chunk(
-    chunk: Sequence[tuple[NDArray[Any], tuple[int, ...]]], settings: TrendSettings
-) -> list[tuple[SizedMove, ...]]:
-    return examine_all([values for values, _ in chunk], settings, [known for _, known in chunk])
 
 
 def _significant(

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 
 from perfci.stats.evidence import benjamini_hochberg
 from perfci.trend import Change, Drift, Series, SeriesKey, Timeline, TrendSettings, dates_of
-from perfci.trend.change_points import NOISY_SERIES, ratio_of
+from perfci.trend.change_points import ratio_of
 from perfci.trend.noise import cumulate, measure_blocks, prepare, stretch_variance
-from perfci.units import counted, day_of
+from perfci.units import day_of
 
 BASELINE_RUNS = 30
 """Most runs that make an accepted level, with which the last days are compared."""
@@ -60,22 +60,6 @@ def find_drifts(
         if q <= settings.false_discoveries
     ]
     return tuple(sorted(sure, key=lambda d: (not d.worse, -abs(math.log(d.ratio)), d.series)))
-
-
-def drift_notes(
-    series: Sequence[Series], timelines: Mapping[str, Timeline], settings: TrendSettings
-) -> tuple[str, ...]:
-    """Return a note if no drift can be tested because too few runs are older than the last days."""
-    tested = {each.key.environment for each in series if len(each.values) >= NOISY_SERIES}
-    days = settings.drift_days
-    without = sum(_recent_row(timelines[key], days) < FEWEST_RUNS for key in tested)
-    if not without:
-        return ()
-    where = (
-        "" if without == len(tested) else f" on {without} of {counted(len(tested), 'environment')}"
-    )
-    few = f"fewer than {FEWEST_RUNS} runs are older than the last {days} days"
-    return (f"No drift can be tested{where}: {few}.",)
 
 
 def _recent_row(timeline: Timeline, days: int) -> int:

@@ -1,4 +1,4 @@
-"""Arrange a loaded history as timelines: order its runs, apply aliases, leave out bad values."""
+"""A loaded history as timelines: runs ordered, aliases applied, bad values left out; its health."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from perfci.model.run import RunHeader
+from perfci.model.run import GateOutcome, RunHeader
 from perfci.trend import (
+    Health,
     LoadedHistory,
     LoadedSeries,
     Series,
@@ -17,13 +18,17 @@ from perfci.trend import (
     Timeline,
     benchmark_of,
 )
-from perfci.units import counted, in_utc, unit_factor
+from perfci.units import counted, date_of, day_of, in_utc, unit_factor
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _LONGEST_CHAIN = 100
 """Most aliases that are followed one after the other. Aliases in a circle would have no end."""
+_OWN_SOURCES = {"run", "compare", "check", "nightly"}
+"""Sources of runs that perfci measured itself. Other runs were imported now and then."""
+_DAYS_UNTIL_GONE = 14
+"""A series is gone if its environment was measured on this many later days without the series."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,3 +338,53 @@ def _between(runs: Sequence[RunHeader], placed: list[int], nameless: list[int]) 
     keyed = [(float(place), _time(runs[i]), i) for place, i in enumerate(placed)]
     keyed += [(bisect_right(times, _time(runs[i])) - 0.5, _time(runs[i]), i) for i in nameless]
     return [i for *_, i in sorted(keyed)]
+
+
+def health(outcomes: Sequence[GateOutcome], timelines: Mapping[str, Timeline]) -> Health:
+    """Return the gate's health, from how its reports ended and when it measured."""
+    same = [outcome for outcome in outcomes if outcome.same]
+    return Health(
+        same_reports=len(same),
+        same_failed=sum(outcome.verdict == "fail" for outcome in same),
+        reports=len(outcomes),
+        comparisons=sum(outcome.comparisons for outcome in outcomes),
+        inconclusive=sum(outcome.inconclusive for outcome in outcomes),
+        missing_nights={
+            key: _missing_nights(line)
+            for key, line in sorted(timelines.items())
+            if any(run.source in _OWN_SOURCES for run in line.runs)
+        },
+    )
+
+
+def _missing_nights(timeline: Timeline) -> tuple[str, ...]:
+    """Return the dates between the first and the last run on which nothing was measured."""
+    days = {day for run in timeline.runs if (day := day_of(run.measured_at)) is not None}
+    if not days:
+        return ()
+    return tuple(date_of(day) for day in range(min(days), max(days)) if day not in days)
+
+
+def series_gone(
+    timelines: Mapping[str, Timeline], series: Sequence[Series]
+) -> frozenset[SeriesKey]:
+    """Return the series that are no longer measured in their environment.
+
+    Days with runs are counted, and not the time between runs, because a wrong clock may put a run
+    far ahead.
+    """
+    import numpy as np
+
+    days = {
+        key: np.array([day_of(run.measured_at) or 0 for run in timeline.runs])
+        for key, timeline in timelines.items()
+    }
+    distinct_days = {key: np.unique(days_there) for key, days_there in days.items()}
+    gone = set()
+    for entry in series:
+        measured_on = distinct_days[entry.key.environment]
+        last = days[entry.key.environment][entry.rows].max()
+        later = len(measured_on) - int(np.searchsorted(measured_on, last, side="right"))
+        if later >= _DAYS_UNTIL_GONE:
+            gone.add(entry.key)
+    return frozenset(gone)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from perfci.measure.checkout.git import comparable_address, remotes_of, web_page
-from perfci.report.site.forge_pages import address
+from perfci.report.site.words import address
 from tests.builders.project import Project
 
 ONE, TWO = "a" * 40, "b" * 40

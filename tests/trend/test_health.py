@@ -7,7 +7,7 @@ import pytest
 
 from perfci.model.run import GateOutcome
 from perfci.trend import Timeline
-from perfci.trend.health import health, series_gone
+from perfci.trend.timelines import health, series_gone
 from tests.trend.histories import ENVIRONMENT, run, series, timelines
 
 OUTCOME = GateOutcome(

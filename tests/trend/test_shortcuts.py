@@ -15,7 +15,7 @@ from perfci.trend import (
     change_points,
 )
 from perfci.trend.change_points import examine_all
-from perfci.trend.health import series_gone
+from perfci.trend.timelines import series_gone
 from tests.trend.histories import ENVIRONMENT, date, series, timelines
 
 NIGHTS = 60

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from perfci.report.clean import clean_line
 from perfci.report.drawing import literal, pack
 from perfci.report.site import words
 from perfci.report.site.catalogue import WORDS, Catalogue, ListedBenchmark, SeriesStanding, axes_of
-from perfci.report.site.forge_pages import patterns
-from perfci.report.site.words import change_text, ratio_text, short, shown
+from perfci.report.site.words import change_text, patterns, ratio_text, short, shown
 from perfci.trend import Change, Series, SeriesKey, Timeline, dates_of
 
 _DIGITS = 4
@@ -155,40 +153,25 @@ def _released(
             yield row, ", ".join(new)
 
 
-@dataclass(frozen=True, slots=True)
-class Attached:
-    """Data of series in addition to their values, by the series' key."""
-
-    changes: Mapping[SeriesKey, tuple[Change, ...]]
-    standings: Mapping[SeriesKey, SeriesStanding]
-
-    def of(self, benchmark: ListedBenchmark) -> Attached:
-        """Return the data of the benchmark's series, which another process can be given."""
-        keys = [series.key for series in benchmark.series]
-        return Attached(
-            {key: self.changes[key] for key in keys if key in self.changes},
-            {key: self.standings[key] for key in keys if key in self.standings},
-        )
-
-
 def benchmark_files(
-    part: tuple[ListedBenchmark, Catalogue, Attached],
-) -> list[tuple[str, bytes]]:
-    """Return the data files of a benchmark, each with its path in the site.
-
-    This is one process's work, so all that it needs is in ``part``.
-    """
-    benchmark, listed, attached = part
-    index = script("benchmark", benchmark.slug, _index(benchmark, listed, attached))
-    files = [(f"data/{benchmark.slug}.js", index)]
+    benchmark: ListedBenchmark,
+    listed: Catalogue,
+    changes: Mapping[SeriesKey, tuple[Change, ...]],
+    standings: Mapping[SeriesKey, SeriesStanding],
+) -> Iterator[tuple[str, bytes]]:
+    """Yield the data files of a benchmark, each with its path in the site."""
+    index = script("benchmark", benchmark.slug, _index(benchmark, listed, standings))
+    yield f"data/{benchmark.slug}.js", index
     for number, start in enumerate(range(0, len(benchmark.series), CHUNK)):
         name = f"{benchmark.slug}.{number}"
-        chunk = [_entry(series, attached) for series in benchmark.series[start : start + CHUNK]]
-        files.append((f"data/{name}.js", script("chunk", name, chunk)))
-    return files
+        some = benchmark.series[start : start + CHUNK]
+        chunk = [_entry(series, changes.get(series.key, ())) for series in some]
+        yield f"data/{name}.js", script("chunk", name, chunk)
 
 
-def _index(benchmark: ListedBenchmark, listed: Catalogue, attached: Attached) -> dict[str, Any]:
+def _index(
+    benchmark: ListedBenchmark, listed: Catalogue, standings: Mapping[SeriesKey, SeriesStanding]
+) -> dict[str, Any]:
     cases = tuple(dict.fromkeys(series.key.case for series in benchmark.series))
     metrics = tuple(
         dict.fromkeys(
@@ -214,7 +197,7 @@ def _index(benchmark: ListedBenchmark, listed: Catalogue, attached: Attached) ->
                 case_places[series.key.case],
                 metric_places[series.key.metric, series.unit, series.direction],
                 environment_places[series.key.environment],
-                *_standing(attached.standings.get(series.key)),
+                *_standing(standings.get(series.key)),
             ]
             for series in benchmark.series
         ],
@@ -225,14 +208,14 @@ def _standing(standing: SeriesStanding | None) -> tuple[int, int]:
     return (WORDS.index(standing.word), int(standing.new)) if standing else (0, 0)
 
 
-def _entry(series: Series, attached: Attached) -> dict[str, Any]:
+def _entry(series: Series, changes: Sequence[Change]) -> dict[str, Any]:
     packed = pack(series.values)
     return {
         "scale": packed.scale,
         "deltas": packed.deltas,
         "rows": _rows(series),
         "sources": [int(series.rows[index]) for index in series.source_changes],
-        "changes": [_change(change, series) for change in attached.changes.get(series.key, ())],
+        "changes": [_change(change, series) for change in changes],
     }
 
 

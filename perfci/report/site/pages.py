@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from perfci.report.clean import clean_line
 from perfci.report.site import words
 from perfci.report.site.catalogue import Catalogue, ListedBenchmark, catalogue, standings
-from perfci.report.site.data import (
-    Attached,
-    benchmark_files,
-    search_file,
-    timeline_file,
-)
+from perfci.report.site.data import benchmark_files, search_file, timeline_file
 from perfci.report.site.rows import TrendRows, row_text
 from perfci.report.site.words import SortedEvents, shown, sort_events
 from perfci.report.templates import (
@@ -27,7 +21,6 @@ from perfci.report.templates import (
     tidy,
 )
 from perfci.trend import Change, Health, SeriesKey, Trend
-from perfci.trend.changes import RunAll
 from perfci.units import counted, format_share
 
 if TYPE_CHECKING:
@@ -52,24 +45,19 @@ _FEWEST_REPORTS = 20
 """Fewest A/A reports for a rate of false alarms: with 20 and no alarm, it may be one in seven."""
 
 
-def render_site(trend: Trend, run_all: RunAll = map) -> Iterator[tuple[str, bytes]]:
-    """Yield each file of the site: its path, with ``/``, and its bytes. ``index.html`` is last.
-
-    ``run_all`` maps a function over benchmarks, like ``map`` or a process pool's ``map``.
-    """
+def render_site(trend: Trend) -> Iterator[tuple[str, bytes]]:
+    """Yield each file of the site: its path, with ``/``, and its bytes. ``index.html`` is last."""
     standing = standings(trend)
     listed = catalogue(trend, standing)
-    attached = Attached(changes=_by_series(trend.changes), standings=standing)
+    changes = _by_series(trend.changes)
     for name in ASSETS:
         yield f"assets/{name}", read_template(f"trend/{name}").encode()
     for key, place in listed.places.items():
         yield timeline_file(
             trend.timelines[key], place, listed.labels[key], trend.releases, trend.forge
         )
-    names = replace(listed, benchmarks=())
-    parts = ((benchmark, names, attached.of(benchmark)) for benchmark in listed.benchmarks)
-    for benchmark, files in zip(listed.benchmarks, run_all(benchmark_files, parts), strict=True):
-        yield from files
+    for benchmark in listed.benchmarks:
+        yield from benchmark_files(benchmark, listed, changes, standing)
         yield f"benchmarks/{benchmark.slug}.html", benchmark_page(benchmark, trend, listed)
     name, search = search_file(listed, standing)
     yield name, search

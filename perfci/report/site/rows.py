@@ -12,8 +12,7 @@ from perfci.report.clean import clean_line
 from perfci.report.drawing import Spark, spark
 from perfci.report.site import words
 from perfci.report.site.catalogue import Catalogue, slug
-from perfci.report.site.forge_pages import address, pull_request
-from perfci.report.site.words import shown
+from perfci.report.site.words import address, pull_request, shown
 from perfci.trend import Change, Drift, SeriesKey, Trend, TrendEvent, benchmark_of, dates_of
 from perfci.units import first_of, format_value, listed
 

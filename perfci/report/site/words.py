@@ -1,12 +1,14 @@
-"""The trend in words: its headline, and the sizes, ranges, dates and links of changes."""
+"""The trend in words: its headline, and the sizes, ranges, dates and GitHub's pages of changes."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from shlex import quote
 from statistics import median
+from urllib.parse import urlsplit
 
 from perfci.report.clean import clean_line
 from perfci.trend import (
@@ -29,6 +31,9 @@ from perfci.units import (
 LONGEST_NAME = 200
 SHORT = 10
 """Characters of a commit's hash that are shown."""
+_SHA = re.compile(r"[0-9a-f]{7,64}")
+_PULL = re.compile(r"Merge pull request #(?P<merged>\d{1,9})\b|\(#(?P<squashed>\d{1,9})\)$")
+"""The subjects that GitHub gives to the commit of a merged or squashed pull request."""
 _MOST_TIMES = 1_000_000_000
 """Largest factor that is written out. A larger factor is written as ``over ×1,000,000,000``."""
 SAME_COMMIT = "same commit: the machine or something around it moved, not the code"
@@ -257,6 +262,36 @@ def names_text(names: Sequence[str], most: int, shown: Callable[[str], str]) -> 
 def short(sha: str) -> str:
     """Return the beginning of a commit's hash. It is cleaned: an import may hold any text here."""
     return clean_line(sha)[:SHORT]
+
+
+def patterns(forge: str) -> tuple[str, str]:
+    """Return the addresses of a commit and of a comparison, with ``{before}`` and ``{after}``."""
+    if not urlsplit(forge).hostname:
+        return "", ""
+    return f"{forge}/commit/{{after}}", f"{forge}/compare/{{before}}...{{after}}"
+
+
+def address(forge: str, commits: tuple[str, str]) -> str:
+    """Return the address of a range of commits, or "" if its end or the forge isn't known."""
+    before, after = commits
+    commit, compare = patterns(forge)
+    if not _SHA.fullmatch(after):
+        return ""
+    several = before != after and _SHA.fullmatch(before)
+    pattern = compare if several else commit
+    return pattern.replace("{before}", before[:SHORT]).replace("{after}", after[:SHORT])
+
+
+def pull_request(forge: str, subject: str) -> tuple[str, str]:
+    """Return the name (``#123``) and the address of a commit's pull request, by its ``subject``.
+
+    Both are empty if the subject names none. The address is empty if the forge isn't known.
+    """
+    match = _PULL.search(subject.strip())
+    if match is None:
+        return "", ""
+    number = match["merged"] or match["squashed"]
+    return f"#{number}", f"{forge}/pull/{number}" if urlsplit(forge).hostname else ""
 
 
 def _range(commits: tuple[str, str]) -> str:
