@@ -53,7 +53,7 @@ def import_files(files: tuple[Path, ...], history: str | None, config_path: Path
     asv (its results folder, or files), pytest-benchmark and Google Benchmark are
     recognised by what they hold. A run that is there already isn't added again.
     """
-    from perfci.history.importing import importer
+    from perfci.history.interchange import importer
 
     imports = [(file, importer(file)) for file in files]
     with _opened(history, config_path, create=True) as opened:

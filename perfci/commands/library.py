@@ -133,7 +133,7 @@ def load(path: PathName) -> Report | Baselines | History:
     place = expanded(named)
     if place.is_dir():
         return _baselines(place)
-    from perfci.history.importing import form_of
+    from perfci.history.interchange import form_of
     from perfci.report.exporters.json import MOST_BYTES
 
     try:
@@ -180,7 +180,7 @@ def _history(address: str, shown: str) -> History:
 
 
 def _exported(path: Path) -> History:
-    from perfci.history.importing import importer
+    from perfci.history.interchange import importer
     from perfci.history.store import open_history
 
     add = importer(path)

@@ -168,7 +168,10 @@ def require_current(database: Database, *, create: bool) -> None:
         if number == schema.SCHEMA:
             return
         if schema.runs.name in tables:
-            require_undamaged(connection, address)
+            if address.path is not None:
+                report = connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar_one()
+                if report != "ok":
+                    raise damaged(address.shown, " ".join(str(report).split()))
             raise UsageError(
                 "other-schema",
                 f"the history {address.shown} has the schema {number}, and this perfci reads "
@@ -186,14 +189,6 @@ def require_current(database: Database, *, create: bool) -> None:
     if not create:
         raise _missing(address.shown)
     database.writing(create_tables)
-
-
-def require_undamaged(connection: Connection, address: HistoryAddress) -> None:
-    """Raise DamagedFile for a damaged SQLite file, which is read as a whole."""
-    if address.path is not None:
-        report = connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar_one()
-        if report != "ok":
-            raise damaged(address.shown, " ".join(str(report).split()))
 
 
 def create_tables(connection: Connection) -> None:

@@ -1,29 +1,41 @@
-"""A history as text: JSON lines, which an import reads back unchanged.
+"""Exports of a history, and imports: of exports, other histories and other tools' results.
 
-Each line is one object: a header, then runs, outcomes and changes, then their number, so that a
-file cut short is noticed. The text doesn't depend on the time of writing. The same history gives
-the same text, and a new run adds lines.
+An export is JSON lines. Each line is one object: a header, then runs, outcomes and changes, then
+their number, so that a file cut short is noticed. The text doesn't depend on the time of writing.
+The same history gives the same text, and a new run adds lines.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
 from pathlib import Path
 
 import msgspec
 
-from perfci.errors import DamagedFile, PerfciError, UnrecordableRun, UsageError
-from perfci.files import write_lines
-from perfci.model.case import Direction
-from perfci.model.run import Environment, GateOutcome, Point, RecordedRun, header_fields
-from perfci.trend import KnownChange
+from perfci.errors import DamagedFile, OutsideError, PerfciError, UnrecordableRun, UsageError
+from perfci.files import read_regular, write_lines
+from perfci.history.importers import ForeignResults, SkippedResult, foreign_parts, read_foreign
+from perfci.history.runs import require_recordable
+from perfci.history.store import OpenHistory, open_history
+from perfci.model.run import GateOutcome, RecordedRun
+from perfci.trend import KnownChange, benchmark_of
+from perfci.units import counted
 
 SCHEMA = "perfci.history/1"
 BEGINNING = b'{"type":"perfci.history/'
 """The first bytes of an export, of any version."""
 FOLDER = "unrecorded"
 """Folder, in the cache folder, of runs that a failing history did not take."""
+_SQLITE = b"SQLite format 3\0"
+_REASONS_SHOWN = 20
+"""Lines on what was left out. The others are counted."""
+_RECORDS_AT_ONCE = 20
+"""Records that are read, then written, at a time."""
 Record = RecordedRun | GateOutcome | KnownChange
 
 
@@ -36,36 +48,20 @@ class _End(msgspec.Struct, tag="end", tag_field="type", forbid_unknown_fields=Tr
 
 
 class _Run(msgspec.Struct, tag="run", tag_field="type", forbid_unknown_fields=True):
-    id: str
-    source: str
-    sha: str
-    subject: str
-    branch: str
-    committed_at: str
-    measured_at: str
-    position: int | None
-    runner: str
-    environment: str
-    facts: dict[str, str]
-    source_hashes: dict[str, str]
-    failed: dict[str, str]
-    points: list[tuple[str, str, str, Direction, float]]
+    record: RecordedRun
 
 
 class _Outcome(msgspec.Struct, tag="outcome", tag_field="type", forbid_unknown_fields=True):
-    outcome: GateOutcome
+    record: GateOutcome
 
 
 class _Change(msgspec.Struct, tag="change", tag_field="type", forbid_unknown_fields=True):
-    change: KnownChange
-
-
-_Line = _Header | _End | _Run | _Outcome | _Change
+    record: KnownChange
 
 
 def to_lines(records: Iterable[Record]) -> Iterator[bytes]:
     """Yield the lines of an export, each with its newline."""
-    encoder = msgspec.json.Encoder()
+    encoder = msgspec.json.Encoder(order="deterministic")
     yield encoder.encode(_Header()) + b"\n"
     count = 0
     for record in records:
@@ -74,84 +70,51 @@ def to_lines(records: Iterable[Record]) -> Iterator[bytes]:
     yield encoder.encode(_End(count)) + b"\n"
 
 
+def _line(record: Record) -> _Run | _Outcome | _Change:
+    if isinstance(record, GateOutcome):
+        return _Outcome(record)
+    if isinstance(record, KnownChange):
+        return _Change(record)
+    return _Run(replace(record, points=tuple(sorted(record.points))))
+
+
 def from_lines(lines: Iterable[bytes], name: str) -> Iterator[Record]:
     """Yield the records that ``to_lines`` wrote. Several exports in a row are read as one.
 
     Raises DamagedFile, which names the line, for a damaged line and at the end of a file that was
     cut short. Raises UsageError for a newer perfci's export.
     """
-    decoder: msgspec.json.Decoder[_Line] = msgspec.json.Decoder(_Line)
-    counted: int | None = None  # None outside an export
+    decoder = msgspec.json.Decoder(_Header | _End | _Run | _Outcome | _Change)
+    count: int | None = None  # None outside an export
     number = 0
     for number, text in enumerate(lines, 1):
         try:
             line = decoder.decode(text)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            raise _unreadable(text, name, number, error) from error
-        if isinstance(line, _Header) and counted is None:
-            counted = 0
+            if text.startswith(BEGINNING) and SCHEMA.encode() not in text:
+                raise UsageError(
+                    "newer-export",
+                    f"{name} was written by a newer perfci",
+                    f"Update perfci; this one reads {SCHEMA}.",
+                ) from error
+            raise _damaged(name, number, str(error)) from error
+        if isinstance(line, _Header) and count is None:
+            count = 0
         elif isinstance(line, _Header):
             raise _damaged(name, number, "an export begins before the last has ended")
-        elif counted is None:
+        elif count is None:
             raise _damaged(name, number, "there is no header before this line")
         elif isinstance(line, _End):
-            if line.records != counted:
+            if line.records != count:
                 raise _damaged(
-                    name, number, f"{line.records} records were written, {counted} are here"
+                    name, number, f"{line.records} records were written, {count} are here"
                 )
-            counted = None
+            count = None
         else:
-            counted += 1
-            yield _record(line)
-    if counted is not None or number == 0:
+            count += 1
+            yield line.record
+    if count is not None or number == 0:
         raise _damaged(name, number, "it ends before its end: it was cut short")
-
-
-def _line(record: Record) -> _Run | _Outcome | _Change:
-    if isinstance(record, GateOutcome):
-        return _Outcome(record)
-    if isinstance(record, KnownChange):
-        return _Change(record)
-    points = sorted(record.points, key=lambda point: (point.case, point.metric))
-    return _Run(
-        **header_fields(record),
-        environment=record.environment.key,
-        facts=dict(sorted(record.environment.facts.items())),
-        source_hashes=dict(sorted(record.source_hashes.items())),
-        failed=dict(sorted(record.failed.items())),
-        points=[(each.case, each.metric, each.unit, each.direction, each.value) for each in points],
-    )
-
-
-def _record(line: _Run | _Outcome | _Change) -> Record:
-    if isinstance(line, _Outcome):
-        return line.outcome
-    if isinstance(line, _Change):
-        return line.change
-    return RecordedRun(
-        **header_fields(line),
-        environment=Environment(line.environment, line.facts),
-        points=tuple(
-            Point(case, metric, unit, value, direction)
-            for case, metric, unit, direction, value in line.points
-        ),
-        source_hashes=line.source_hashes,
-        failed=line.failed,
-    )
-
-
-def _unreadable(text: bytes, name: str, number: int, error: Exception) -> Exception:
-    if (
-        number == 1
-        and text.startswith(BEGINNING)
-        and not text.startswith(f'{{"type":"{SCHEMA}"'.encode())
-    ):
-        return UsageError(
-            "newer-export",
-            f"{name} was written by a newer perfci",
-            f"Update perfci; this one reads {SCHEMA}.",
-        )
-    return _damaged(name, number, str(error))
 
 
 def _damaged(name: str, number: int, why: str) -> DamagedFile:
@@ -196,3 +159,141 @@ def _written(records: Sequence[RecordedRun | GateOutcome], folder: Path) -> Path
     kept = folder / f"{records[0].id}.jsonl"
     write_lines(kept, to_lines(records))
     return kept
+
+
+@dataclass(frozen=True, slots=True)
+class ImportSummary:
+    """The result of an import in one line, and lines on what was left out or assumed."""
+
+    summary: str
+    details: tuple[str, ...] = ()
+
+
+def importer(path: Path) -> Callable[[OpenHistory], ImportSummary]:
+    """Return a function that adds the content of ``path`` to a history.
+
+    Raises PerfciError if the path can't be read or holds nothing to import: it does so before a
+    history is opened, because opening creates one. For damage further in, the returned function
+    raises.
+    """
+    if path.is_dir():
+        return partial(_import_foreign, parts=_folder_parts(path))
+    try:
+        form = form_of(path)
+        if form:
+            return partial(_import_sqlite if form == "sqlite" else _import_export, path=path)
+        content = read_regular(path)
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    return partial(_import_foreign, parts=iter([read_foreign(content, path.name)]))
+
+
+def form_of(path: Path) -> str:
+    """Return ``sqlite`` or ``export`` for a history's file, else "". OSError if unreadable."""
+    if not path.is_file():  # opening a pipe would wait for its writer; stat() raises if missing
+        path.stat()
+        raise OSError(None, "it is no regular file", str(path))
+    with path.open("rb") as file:
+        beginning = file.read(len(BEGINNING))
+    if beginning.startswith(_SQLITE):
+        return "sqlite"
+    return "export" if beginning == BEGINNING else ""
+
+
+def _import_export(history: OpenHistory, path: Path) -> ImportSummary:
+    with path.open("rb") as lines:
+        return add_records(history, from_lines(lines, str(path)))
+
+
+def _import_sqlite(history: OpenHistory, path: Path) -> ImportSummary:
+    with open_history(str(path), create=False) as other:
+        return add_records(history, other.export())
+
+
+def _import_foreign(history: OpenHistory, parts: Iterator[ForeignResults]) -> ImportSummary:
+    """Add another tool's runs, which a file holds, or each file of a folder in turn."""
+    tools: set[str] = set()
+    notes: dict[str, None] = {}
+    left_out: list[SkippedResult] = []
+
+    def runs() -> Iterator[RecordedRun]:
+        for part in parts:
+            tools.update(filter(None, (part.tool,)))
+            notes.update(dict.fromkeys(part.notes))
+            left_out.extend(part.skipped)
+            for run in part.runs:
+                if run.measured_at:
+                    yield run
+                else:
+                    left_out.append(SkippedResult("a run", "it doesn't say when it was measured"))
+
+    added = add_records(history, runs())
+    what = f"{tools.pop()}, " if len(tools) == 1 else ""
+    return ImportSummary(what + added.summary, (*notes, *_lines(left_out)))
+
+
+def _lines(left_out: Iterable[SkippedResult]) -> Iterator[str]:
+    """Yield lines on what was left out, by benchmark and reason, over all of its cases."""
+    counts = Counter((benchmark_of(each.what), each.why) for each in left_out)
+    for (what, why), count in islice(counts.items(), _REASONS_SHOWN):
+        yield f"left out {what}{f', {count:,} times' if count > 1 else ''}: {why}"
+    if rest := sum(islice(counts.values(), _REASONS_SHOWN, None)):
+        yield f"… and {rest:,} more left out"
+
+
+def add_records(history: OpenHistory, records: Iterable[Record]) -> ImportSummary:
+    """Add records in batches, because the records of a whole history may not fit into memory.
+
+    If reading a record fails, the records before it are added first, and then the error is raised.
+    """
+    runs = new = 0
+    batch: list[Record] = []
+
+    def write() -> None:
+        nonlocal runs, new
+        of_batch = [record for record in batch if isinstance(record, RecordedRun)]
+        runs += len(of_batch)
+        new += history.record(of_batch)
+        for record in batch:
+            if isinstance(record, GateOutcome):
+                history.record_outcome(record)
+        history.remember([record for record in batch if isinstance(record, KnownChange)])
+        batch.clear()
+
+    try:
+        for record in records:
+            if isinstance(record, RecordedRun):
+                require_recordable(record)
+            batch.append(record)
+            if len(batch) == _RECORDS_AT_ONCE:
+                write()
+    finally:
+        write()
+    old = runs - new
+    known = f", {old} {'was' if old == 1 else 'were'} there already" if old else ""
+    return ImportSummary(f"{counted(new, 'new run')}{known}")
+
+
+def _folder_parts(path: Path) -> Iterator[ForeignResults]:
+    """Yield the results of one file at a time: years of asv's results are hundreds of megabytes."""
+
+    def content_of(name: str) -> bytes:
+        try:
+            return read_regular(path / name)
+        except OSError as error:
+            raise _unreadable(path / name, error) from error
+
+    names = [file.relative_to(path).as_posix() for file in path.rglob("*.json")]
+    if not names:
+        raise UsageError(
+            "nothing-to-import",
+            f"{path} holds no .json file",
+            "Name the folder of results, such as asv's .asv/results.",
+        )
+    yield from foreign_parts(names, content_of, path.name)
+
+
+def _unreadable(path: Path, error: OSError) -> OutsideError:
+    return OutsideError(
+        "unreadable", f"{path} can't be read: {error.strerror}", "Check the path and its rights."
+    )

@@ -123,23 +123,17 @@ class OpenHistory:
 
         ``names`` maps each series to its case's earlier names. A series without values is left out.
         """
+        values: dict[SeriesKey, tuple[float, ...]] = {}
         with self._database.reading() as connection:
-            newest = {
-                environment: [
+            for environment in {key.environment for key in names}:
+                runs = [
                     dict(zip(*points_of(connection, run), strict=True))
                     for run in reversed(_newest_runs(connection, environment, last, branch))
                 ]
-                for environment in {key.environment for key in names}
-            }
-            numbers = {key: _numbers_of(connection, key, names[key]) for key in names}
-        values = {
-            key: tuple(
-                next(run[number] for number in numbers[key] if number in run)
-                for run in newest[key.environment]
-                if not run.keys().isdisjoint(numbers[key])
-            )
-            for key in names
-        }
+                for key in (key for key in names if key.environment == environment):
+                    numbers = _numbers_of(connection, key, names[key])
+                    here = (next((run[n] for n in numbers if n in run), None) for run in runs)
+                    values[key] = tuple(value for value in here if value is not None)
         return {key: recorded for key, recorded in values.items() if recorded}
 
     def measured(self, environment: str, *, failed: bool = True) -> frozenset[tuple[str, str]]:

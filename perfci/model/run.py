@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 from perfci.model.case import Case, Direction, Failure
 from perfci.model.measuring import WorkerOutput
@@ -48,8 +48,7 @@ class Run:
     failures: tuple[Failure, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(NamedTuple):
     """One case's metric in one recorded run. ``value`` is the centre over workers, in ``unit``."""
 
     case: str

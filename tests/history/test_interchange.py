@@ -58,7 +58,7 @@ def test_a_whole_history_goes_to_another_database_and_comes_back_the_same(place,
         history.remember([change()])
         history.acknowledge(change().id, "Meant.")
         exported = list(to_lines(history.export()))
-    from perfci.history.importing import add_records
+    from perfci.history.interchange import add_records
 
     with open_history(str(tmp_path / "other.sqlite")) as other:
         said = add_records(other, from_lines(exported, "x"))
@@ -128,7 +128,7 @@ ODD_LINES = {
 
 @pytest.mark.parametrize("what", ODD_LINES)
 def test_what_stands_before_the_damage_is_imported_and_not_twice(tmp_path: Path, what: str) -> None:
-    from perfci.history.importing import importer
+    from perfci.history.interchange import importer
 
     file = tmp_path / "x.jsonl"
     whole = list(to_lines(recorded(number) for number in range(50)))

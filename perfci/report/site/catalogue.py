@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -42,28 +42,21 @@ class SeriesStanding:
 
 def standings(trend: Trend) -> dict[SeriesKey, SeriesStanding]:
     """Return the most urgent standing of each series. Steady series are left out."""
+    known = [(key, SeriesStanding("too_few", False)) for key in trend.too_few]
+    for change in trend.changes:
+        new = change.status == "new"
+        if new or (change.worse and change.status == "known"):
+            word: Word = "worse" if change.worse else "better"
+            known.append((change.series, SeriesStanding(word, new, change)))
+    known += [
+        (drift.series, SeriesStanding("drifting", False, drift=drift))
+        for drift in trend.drifts
+        if drift.worse and drift.series not in trend.gone
+    ]
     standing: dict[SeriesKey, SeriesStanding] = {}
-    for key, known in _all_standings(trend):
-        if key not in standing or known.urgency < standing[key].urgency:
-            standing[key] = known
+    for key, each in sorted(known, key=lambda entry: entry[1].urgency):
+        standing.setdefault(key, each)
     return standing
-
-
-def _all_standings(trend: Trend) -> Iterable[tuple[SeriesKey, SeriesStanding]]:
-    """Yield standings, the worst first."""
-    for change in trend.changes:
-        if change.worse and change.status == "new":
-            yield change.series, SeriesStanding("worse", True, change)
-        elif change.worse and change.status == "known":
-            yield change.series, SeriesStanding("worse", False, change)
-    for drift in trend.drifts:
-        if drift.worse and drift.series not in trend.gone:
-            yield drift.series, SeriesStanding("drifting", False, drift=drift)
-    for change in trend.changes:
-        if change.status == "new" and not change.worse:
-            yield change.series, SeriesStanding("better", True, change)
-    for key in trend.too_few:
-        yield key, SeriesStanding("too_few", False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,8 +41,6 @@ MOST_LINES, _LONGEST_NOTE = 20, 400
 """In the lines to print: rows of a list, characters of a note."""
 MOST_ROWS, _MOST_NOTES = 25, 10
 """In the Markdown: rows of a list, and notes."""
-_FEWEST_REPORTS = 20
-"""Fewest A/A reports for a rate of false alarms: with 20 and no alarm, it may be one in seven."""
 
 
 def render_site(trend: Trend) -> Iterator[tuple[str, bytes]]:
@@ -110,7 +108,6 @@ def _summary(trend: Trend, groups: SortedEvents, listed: Catalogue) -> dict[str,
     return {
         "headline": headline,
         "early": "" if early == headline else early,
-        "still": words.still_open(groups),
         "since": trend.reported_before,
         "scope": scope_text(trend, listed),
     }
@@ -176,11 +173,27 @@ def _badge(name: str, label: str, colour: str) -> Iterator[str]:
 
 def tiles(health: Health) -> tuple[Mapping[str, str], ...]:
     """Return the gate's figures, each with its name and its basis (or the data it would need)."""
-    figures = {
-        "False alarms": _alarms(health),
-        "Inconclusive": _inconclusive(health),
-        "Missing dates": _missing(health.missing_nights),
-    }
+    reports = counted(health.same_reports, "A/A report")
+    alarms = ("not known", "No report compared a commit with itself: record A/A runs to know.")
+    if health.false_alarm_rate is not None:
+        # Clopper and Pearson's upper 95 % bound for 0 failures in n reports
+        bound = 1.0 - 0.05 ** (1.0 / health.same_reports)
+        below = "" if health.same_failed else f"; the rate is below {format_share(bound)}"
+        basis = f"{health.same_failed:,} of {reports} failed{below}"
+        alarms = (format_share(health.false_alarm_rate), basis)
+    undecided = ("not known", "No comparison is recorded: compare with --record to know.")
+    if health.inconclusive_share is not None:
+        basis = f"{health.inconclusive:,} of {health.comparisons:,} gating comparisons"
+        undecided = (
+            format_share(health.inconclusive_share),
+            f"{basis}, in {counted(health.reports, 'report')}",
+        )
+    missing = ("not known", "perfci measured no run. Imported runs follow no schedule.")
+    if health.missing_nights:
+        dates = health.missing_nights.values()
+        where = counted(len(dates), "environment")
+        missing = (f"{sum(map(len, dates)):,}", f"in {sum(map(bool, dates))} of {where}")
+    figures = {"False alarms": alarms, "Inconclusive": undecided, "Missing dates": missing}
     return tuple(
         {"name": name, "figure": figure, "basis": basis}
         for name, (figure, basis) in figures.items()
@@ -197,39 +210,6 @@ def _missing_dates(health: Health, listed: Catalogue) -> Iterator[dict[str, Any]
                 "dates": sorted(dates, reverse=True)[:_MOST_DATES],
                 "more": max(0, len(dates) - _MOST_DATES),
             }
-
-
-def _alarms(health: Health) -> tuple[str, str]:
-    rate = health.false_alarm_rate
-    if rate is None:
-        return "not known", "No report compared a commit with itself: record A/A runs to know."
-    reports = counted(health.same_reports, "A/A report")
-    basis = f"{health.same_failed:,} of {reports} failed"
-    if health.same_reports < _FEWEST_REPORTS:
-        return "not known", f"{basis}: too few for a rate"
-    if health.same_failed == 0:
-        # Clopper and Pearson's upper 95 % bound for 0 failures in n reports
-        bound = 1.0 - 0.05 ** (1.0 / health.same_reports)
-        basis += f"; the rate is below {format_share(bound)}"
-    return format_share(rate), basis
-
-
-def _inconclusive(health: Health) -> tuple[str, str]:
-    share = health.inconclusive_share
-    if share is None:
-        return "not known", "No comparison is recorded: compare with --record to know."
-    basis = f"{health.inconclusive:,} of {health.comparisons:,} gating comparisons"
-    return format_share(share), f"{basis}, in {counted(health.reports, 'report')}"
-
-
-def _missing(missing: Mapping[str, tuple[str, ...]]) -> tuple[str, str]:
-    if not missing:
-        return "not known", "perfci measured no run. Imported runs follow no schedule."
-    count = sum(len(dates) for dates in missing.values())
-    lacking = sum(bool(dates) for dates in missing.values())
-    if not count:
-        return "0", "every date has a run"
-    return f"{count:,}", f"in {lacking} of {counted(len(missing), 'environment')}"
 
 
 def trend_lines(trend: Trend) -> tuple[str, ...]:

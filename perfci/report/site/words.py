@@ -45,30 +45,31 @@ _EVIDENCE: dict[Evidence, str] = {
 
 
 def headline(trend: Trend, groups: SortedEvents) -> str:
-    """Return the most important fact of the trend, in one sentence without its full stop."""
+    """Return the most important facts of the trend, in one sentence without its full stop."""
     if not trend.series:
         return "Nothing is recorded yet"
-    with_new = [event for event in groups.open if changes_of((event,), "new", worse=True)]
-    new = changes_of(with_new, "new", worse=True)
+    new = changes_of(groups.open, "new", worse=True)
     worse, better = series_of(new), series_of(changes_of(groups.new_better, "new", worse=False))
     older = len(groups.open_worse) + len(groups.unmeasured)
     days = f" in the last {trend.recent_days} days" if trend.changes else ""
     since = " since the last report" if trend.reported_before else days
+    parts = []
     if worse:
         key = new[0].series
-        many = f"{_series(worse)} got worse{_in_events(len(with_new), worse)}{since}"
-        what = f"{shown(key.metric)} of {shown(key.case)} got worse" if worse == 1 else many
-        return f"{what}; {_open(older, 'older regression')}" if older else what
+        what = f"{shown(key.metric)} of {shown(key.case)}" if worse == 1 else _series(worse)
+        parts.append(f"{what} got worse{since}")
     if older:
-        what = f"{_open(older, 'regression')}, none of them new{since}"
-        return f"{what}; {_series(better)} got better" if better else what
+        what = "older regression" if worse else "regression"
+        are = "is" if older == 1 else "are"
+        none = "" if worse else f", none of them new{since}"
+        parts.append(f"{counted(older, what)} {are} open{none}")
+    if better and not worse:
+        parts.append(f"{_series(better)} got better{since}")
+    if parts:
+        return "; ".join(parts)
     judged = len(trend.series) - len(trend.too_few)
     those = f" in the {_series(judged)} that can be judged" if trend.too_few else ""
-    if better:
-        return f"Nothing got worse{those}; {_series(better)} got better{since}"
-    if not judged:
-        return too_early(trend)
-    return f"Nothing moved{those}{since}"
+    return f"Nothing moved{those}{since}" if judged else too_early(trend)
 
 
 def too_early(trend: Trend) -> str:
@@ -77,30 +78,6 @@ def too_early(trend: Trend) -> str:
         return ""
     few = f"{len(trend.too_few):,} of {_series(len(trend.series))}"
     return f"Too early to tell: {few} have fewer than {NOISY_SERIES} runs"
-
-
-def _open(number: int, what: str) -> str:
-    return f"{counted(number, what)} {'is' if number == 1 else 'are'} open"
-
-
-def _in_events(events: int, series: int) -> str:
-    return "" if events == series else f" in {counted(events, 'event')}"
-
-
-def still_open(groups: SortedEvents) -> str:
-    """Return what earlier reports said and is still open, in one line, or ""."""
-    parts = []
-    if worse := series_of(changes_of(groups.open_worse, "known", worse=True)):
-        events = _in_events(len(groups.open_worse), worse)
-        parts.append(f"{_series(worse)} {'is' if worse == 1 else 'are'} still worse{events}")
-    if lost := series_of(changes_of(groups.unmeasured, "known", worse=True)):
-        parts.append(
-            f"{_series(lost)} got worse before {'it was' if lost == 1 else 'they were'} "
-            "no longer measured"
-        )
-    if drifting := series_of(groups.drifts_worse):
-        parts.append(f"{_series(drifting)} {'drifts' if drifting == 1 else 'drift'}")
-    return listed(parts)
 
 
 def news_of(trend: Trend) -> list[TrendEvent]:

@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 from perfci.history.store import open_history
@@ -22,7 +21,7 @@ def test_the_comment_shows_what_moved_beside_its_history(tmp_path: Path) -> None
     moved = next(row for row in report.results if row.status == "regressed" and row.head.center)
     points = (Point(moved.case, moved.metric, moved.unit, moved.base.center),)
     place = tmp_path / "history.sqlite"
-    earlier = (replace(points[0], case=f"before_{moved.case}"),)
+    earlier = (points[0]._replace(case=f"before_{moved.case}"),)
     with open_history(str(place)) as history:
         history.record([recorded(0, report.environment, points=earlier)])
         history.record([recorded(n, report.environment, points=points) for n in (1, 2)])

@@ -149,7 +149,7 @@ def test_a_change_that_newer_runs_undo_is_withdrawn_once_and_the_history_keeps_w
                 replace(
                     run,
                     points=tuple(
-                        replace(point, value=1e-3 * (1 + at % 5 / 500)) for point in run.points
+                        point._replace(value=1e-3 * (1 + at % 5 / 500)) for point in run.points
                     ),
                 )
                 for at, run in enumerate(runs)
