@@ -16,7 +16,7 @@ import tomllib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 
 def expanded(written: str) -> Path:
@@ -69,8 +69,6 @@ def parse_toml(text: str) -> dict[str, Any]:
 
 _OWN = re.compile(r"/dev/(?:stdout|stderr)|/(?:dev|proc/self)/fd/(?P<number>[0-9]{1,9})")
 """Paths of files that this process has open already. A pipe among them has a reader."""
-_NO_NAMELESS = {errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL}
-"""Errors that mean: this file system, or an old kernel, can't make a file without a name."""
 _NOT_BESIDE = {errno.EACCES, errno.EPERM, errno.EBUSY, errno.EXDEV, errno.EROFS}
 """Errors that mean: no file can be made next to the target, or take its place.
 
@@ -131,7 +129,7 @@ def write_lines(path: Path, lines: Iterable[bytes]) -> None:
         return
     beside = target.with_name(f".perfci-{secrets.token_hex(8)}")
     try:
-        file = _new_file(target.parent, beside)
+        file = beside.open("xb")
     except OSError as error:
         _require_in_place(target, error)
         _write_as_it_stands(target, lines)
@@ -141,28 +139,9 @@ def write_lines(path: Path, lines: Iterable[bytes]) -> None:
             file.writelines(lines)
             file.flush()
             os.fsync(file.fileno())
-            if not beside.exists():
-                number = file.fileno()  # without src_dir_fd, Python links the link
-                os.link(f"/proc/self/fd/{number}", beside, src_dir_fd=number)
         _put_in_place(beside, target)
     finally:
         beside.unlink(missing_ok=True)
-
-
-def _new_file(folder: Path, named: Path) -> IO[bytes]:
-    """Open a file with the umask's rights: one in ``folder`` without a name, else ``named``.
-
-    A file without a name leaves nothing behind if perfci is killed. NFS and systems other than
-    Linux have no such files.
-    """
-    if hasattr(os, "O_TMPFILE"):
-        try:
-            flags = os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC
-            return os.fdopen(os.open(folder, flags, 0o666), "wb")
-        except OSError as error:
-            if error.errno not in _NO_NAMELESS:
-                raise
-    return named.open("xb")
 
 
 def _put_in_place(beside: Path, target: Path) -> None:

@@ -72,7 +72,6 @@ def test_lines_that_come_once_are_all_written_where_no_file_may_be_beside_it(
     path = tmp_path / "r.jsonl"
     path.write_text("one")
     usual = getattr(Path, refused)
-    monkeypatch.delattr(os, "O_TMPFILE")
 
     def busy(self: Path, *arguments: object, **options: object) -> object:
         if self != path:
@@ -150,34 +149,3 @@ def test_what_this_process_has_open_and_devices_are_written() -> None:
     write_file(Path("/dev/null"), "text")
     with pytest.raises(OSError, match="No space"):
         write_file(Path("/dev/full"), "text")
-
-
-@pytest.mark.parametrize("there", [False, True])
-def test_a_kill_while_a_file_is_written_leaves_nothing_beside_it(
-    tmp_path: Path, there: bool
-) -> None:
-    path = tmp_path / "r.json"
-    if there:
-        path.write_text("one")
-    program = (
-        "import os, sys; from pathlib import Path; from perfci.files import write_lines\n"
-        "def lines():\n    yield b'two'\n    os.kill(os.getpid(), 9)\n"
-        "write_lines(Path(sys.argv[1]), lines())"
-    )
-    assert subprocess.run([sys.executable, "-c", program, path], check=False).returncode == -9
-    assert [one.read_text() for one in tmp_path.iterdir()] == ["one"] * there
-
-
-def test_where_no_file_is_without_a_name_it_is_written_just_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    usual = os.open
-
-    def without(path: object, flags: int, mode: int = 0o777) -> int:
-        if flags & os.O_TMPFILE == os.O_TMPFILE:
-            raise OSError(errno.EOPNOTSUPP, "Operation not supported")
-        return usual(path, flags, mode)
-
-    monkeypatch.setattr(os, "open", without)
-    write_file(tmp_path / "r.json", "one")
-    assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == [("r.json", "one")]

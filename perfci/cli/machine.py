@@ -16,7 +16,6 @@ from perfci.cli.options import (
     calling,
     config_option,
     duration,
-    launcher_option,
     python_option,
     refs,
     root_here,
@@ -90,8 +89,7 @@ def calibrate_command(
 @click.command("doctor", epilog="Example: perfci doctor --python .venv/bin/python")
 @config_option
 @python_option
-@launcher_option
-def doctor_command(config_path: Path | None, python: str | None, launcher: str | None) -> int:
+def doctor_command(config_path: Path | None, python: str | None) -> int:
     """Show what on this machine makes measurements worse or impossible, and what to do.
 
     Exits with 3 when measuring is impossible. With -q only problems are shown.
@@ -101,7 +99,7 @@ def doctor_command(config_path: Path | None, python: str | None, launcher: str |
 
     root = root_here()
     try:
-        config = configuration(root, config_path, launcher=launcher)
+        config = configuration(root, config_path)
     except UsageError:  # a configuration that can't be read is one of the findings
         config = Config()
     chosen = interpreter(python, config, root, try_launcher=False)

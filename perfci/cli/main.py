@@ -15,9 +15,6 @@ from click.shell_completion import get_completion_class
 from perfci.cli.printing import (
     be_quiet,
     discard,
-    end_log,
-    folded,
-    log_event,
     open_standard_files,
     show,
     styled,
@@ -139,7 +136,6 @@ def run(arguments: Sequence[str], executor: Executor | None = None) -> int:
         code = _say_error(_bug(error))
     code = code if isinstance(code, int) else 0
     be_quiet(on=False)
-    end_log(code)
     return code
 
 
@@ -155,13 +151,10 @@ def _invoke(arguments: Sequence[str], executor: Executor | None) -> object:
 
 def _say_error(error: PerfciError) -> int:
     """Print the message and the advice. Both may quote untrusted names and logs."""
-    fields = {"slug": error.slug, "message": error.message, "advice": error.advice}
-    if log_event("error", **fields, exit_code=error.exit_code):
-        return error.exit_code
-    message = "\n".join(folded(clean_lines(f"perfci: {error.message}")))
+    message = clean_lines(f"perfci: {error.message}")
     show(clean_styled(f"{click.style(message, fg='red')}\n"), err=True)
     if error.advice:
-        show(clean_lines("\n".join((*folded(clean_lines(error.advice)), ""))), err=True)
+        show(clean_lines(f"{error.advice}\n"), err=True)
     slug = styled(f"[{error.slug}]", dim=True)
     show(clean_styled(f"{slug}\n"), err=True)
     return error.exit_code
@@ -171,7 +164,7 @@ def _say_usage(error: click.ClickException) -> None:
     """Print click's message, which quotes the command line as it is."""
     out = io.StringIO()
     error.show(out)
-    show(clean_lines("\n".join((*folded(clean_lines(out.getvalue())), ""))), err=True)
+    show(clean_lines(out.getvalue()), err=True)
 
 
 def _bug(error: Exception) -> PerfciError:

@@ -47,11 +47,6 @@ from perfci.report.clean import clean_json, clean_line, clean_lines
 @click.option("--base-python", metavar="PATH", help="Another Python that runs base.")
 @click.option("--head-python", metavar="PATH", help="Another Python that runs head.")
 @click.option(
-    "--last-failed",
-    is_flag=True,
-    help="Only cases that regressed or failed in this repository's last comparison here.",
-)
-@click.option(
     "--all",
     "everything",
     is_flag=True,

@@ -1,44 +1,32 @@
-"""The only way to standard output and standard error, for people or as JSON lines.
+"""The only way to standard output and standard error.
 
 Names, commit messages, paths and logs are untrusted text. On a terminal they could hold escape
 sequences, and in the log of a GitHub Actions runner a line that is a command to it. ``say`` cleans
 whatever it is given. ``show`` takes only ``Clean``. Ruff bans every other way to print from this
 package.
-
-The result of a command is on standard output and in its files, whatever the log's format.
 """
 
 from __future__ import annotations
 
 import io
-import json
 import os
-import re
 import shutil
 import sys
-import textwrap
 import time
 from collections.abc import Iterable
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from perfci.report.clean import Clean, clean_json, clean_styled, one_line
+from perfci.report.clean import Clean, clean_styled, one_line
 from perfci.units import counted, format_duration
-from perfci.version import VERSION
 
 if TYPE_CHECKING:
     from perfci.measure.progress import Progress, Shortage
 
 _EVERY_S = 15.0
 """Without a terminal: least time between two lines of progress, in s."""
-_COMMAND = re.compile(r"`[^`]*`")
-"""A command in backticks, which is kept on one line."""
-_BOUND = "\N{NO-BREAK SPACE}"
-"""Takes the place of blanks in commands while lines are folded."""
 _BAR_WIDTH = 24
 """Most columns of the progress bar."""
 
@@ -63,8 +51,7 @@ def say(text: str, *, fg: str | None = None, err: bool = False) -> None:
     """Print ``text`` on one line, whatever it holds. A quiet command's notices are dropped."""
     if err and not fg and _Quiet.on:
         return
-    for line in folded(one_line(text)) if err else (text,):
-        _echo(f"{styled(line, fg=fg)}\n", err=err)
+    _echo(f"{styled(text, fg=fg)}\n", err=err)
 
 
 def say_red(text: str) -> None:
@@ -75,26 +62,6 @@ def say_red(text: str) -> None:
 def show(text: Clean, *, err: bool = False) -> None:
     """Print a whole text as it stands, with its own newlines."""
     _echo(text, err=err)
-
-
-def folded(text: Clean) -> tuple[str, ...]:
-    """Return lines of whole words that fit standard error's terminal; elsewhere the text's own.
-
-    A command in backticks stays on one line, and so does what is indented, such as a log.
-    """
-    lines = text.splitlines()
-    if not is_terminal(err=True):
-        return tuple(lines)
-    width = shutil.get_terminal_size().columns
-    bound = [_COMMAND.sub(lambda match: match[0].replace(" ", _BOUND), line) for line in lines]
-    parts = (
-        [line] if line.startswith(" ") else _whole_words(line, width) or [line] for line in bound
-    )
-    return tuple(part.replace(_BOUND, " ") for of_line in parts for part in of_line)
-
-
-def _whole_words(line: str, width: int) -> list[str]:
-    return textwrap.wrap(line, width, break_long_words=False, break_on_hyphens=False)
 
 
 def show_all(texts: Iterable[Clean]) -> None:
@@ -112,43 +79,20 @@ def styled(text: str, *, fg: str | None = None, dim: bool | None = None) -> Clea
     )
 
 
-def rewrite(text: str, *, width: int) -> None:
-    """Put ``text`` in the place of the line that standard error's terminal is on."""
-    line = one_line(text)
-    cut = f"{line[: width - 1]}…" if len(line) > width else line
-    _echo(f"\r\x1b[2K{cut}", err=True)
-
-
-def rewrite_styled(line: Clean) -> None:
+def rewrite(line: Clean) -> None:
     """Put a line that fits in the place of the line that standard error's terminal is on."""
     _echo(f"\r\x1b[2K{line}", err=True)
 
 
 def _echo(text: str, *, err: bool) -> None:
     """Print. Errors of standard error are ignored: the files and the exit code say the rest."""
-    texts = LOG.messages(text) if err and LOG.command else (text,)
     with suppress(OSError) if err else nullcontext():
-        for line in texts:
-            click.echo(line, nl=False, err=err)
-
-
-def log_event(event: str, **fields: object) -> bool:
-    """Print an event if standard error is a log, and return whether it is."""
-    if LOG.command:
-        with suppress(OSError):
-            click.echo(LOG.line(event, **fields), nl=False, err=True)
-    return bool(LOG.command)
-
-
-def end_log(exit_code: int) -> None:
-    """Print the log's last event, if there is a log, and log no more."""
-    log_event("end", exit_code=exit_code, seconds=round(time.monotonic() - LOG.began, 3))
-    LOG.command = ""
+        click.echo(text, nl=False, err=err)
 
 
 def is_terminal(*, err: bool = False) -> bool:
     """Return whether the output goes to a terminal."""
-    return (sys.stderr if err else sys.stdout).isatty() and not (err and LOG.command)
+    return (sys.stderr if err else sys.stdout).isatty()
 
 
 def is_coloured(*, err: bool = False) -> bool:
@@ -183,30 +127,6 @@ def open_standard_files() -> None:
                 os.close(opened)
             mode = "w" if descriptor else "r"
             setattr(sys, name, os.fdopen(descriptor, mode, encoding="utf-8"))
-
-
-@dataclass(slots=True)
-class JsonLog:
-    """The command that is logged, and since when. Without a command nothing is logged."""
-
-    command: str = ""
-    began: float = 0.0
-
-    def line(self, event: str, **fields: Any) -> Clean:
-        """Return one event as a line of JSON."""
-        clock = datetime.now(UTC)
-        now = clock.isoformat(timespec="milliseconds")
-        record = {"time": now, "event": event, "command": self.command} | fields
-        return clean_json(json.dumps(record, ensure_ascii=False) + "\n")
-
-    def messages(self, text: str) -> tuple[Clean, ...]:
-        """Return an event for each line of a text that would be printed without the log."""
-        lines = click.unstyle(text).splitlines()
-        return tuple(self.line("message", message=line) for line in lines if line.strip())
-
-
-LOG = JsonLog()
-"""The log of this process."""
 
 
 def _counts(progress: Progress) -> str:
@@ -281,7 +201,7 @@ class ProgressLine:
             return
         self._last = now
         if self._terminal:
-            rewrite_styled(_bar(progress, shutil.get_terminal_size().columns - 1))
+            rewrite(_bar(progress, shutil.get_terminal_size().columns - 1))
             self._open = True
         else:
             self._show(f"[{_counts(progress)}] {progress.case}")
@@ -289,25 +209,24 @@ class ProgressLine:
     def close(self) -> None:
         """Clear the line."""
         if self._open:
-            rewrite("", width=0)
+            rewrite(one_line(""))
             self._open = False
 
     def _show(self, text: str) -> None:
         if self._terminal:
-            width = shutil.get_terminal_size().columns - 1
-            rewrite(text, width=width)
+            rewrite(one_line(text[: shutil.get_terminal_size().columns - 1]))
             self._open = True
         else:
             say(text, err=True)
 
 
 def with_common_options(command: click.Command) -> click.Command:
-    """Return ``command``, and each command of a group, with ``-h``, ``-q`` and ``--log-format``."""
+    """Return ``command``, and each command of a group, with ``-h`` and ``-q``."""
     if isinstance(command, click.Group):
         for subcommand in command.commands.values():
             with_common_options(subcommand)
         return _with_help(command)
-    if any("--log-format" in parameter.opts for parameter in command.params):
+    if any("--quiet" in parameter.opts for parameter in command.params):
         return command
     quiet = click.Option(
         ["-q", "--quiet"],
@@ -316,16 +235,7 @@ def with_common_options(command: click.Command) -> click.Command:
         callback=_hushed,
         help="Print only the result and errors.",
     )
-    log_format = click.Option(
-        ["--log-format"],
-        type=click.Choice(["text", "json"]),
-        envvar="PERFCI_LOG_FORMAT",
-        expose_value=False,
-        is_eager=True,
-        callback=_chosen,
-        help="Standard error as text, or as one JSON object a line [default: text].",
-    )
-    command.params += [quiet, log_format]
+    command.params.append(quiet)
     return _with_help(command)
 
 
@@ -342,10 +252,3 @@ def _with_help(command: click.Command) -> click.Command:
 
 def _hushed(_context: click.Context, _parameter: click.Parameter, value: bool) -> None:
     be_quiet(on=value)
-
-
-def _chosen(context: click.Context, _: click.Parameter, value: str | None) -> None:
-    if value == "json":
-        LOG.command = context.command_path.removeprefix("perfci ")
-        LOG.began = time.monotonic()
-        log_event("begin", version=VERSION)

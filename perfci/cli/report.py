@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from perfci.cli.help import OUTPUT, GroupedCommand
+from perfci.cli.options import OUTPUT, GroupedCommand
 from perfci.cli.printing import discard, flush, is_coloured, is_quiet, show
 from perfci.errors import (
     EXIT_INTERRUPTED,

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from perfci.cli.help import OUTPUT
 from perfci.cli.options import (
     FILE,
     FOLDER,
+    OUTPUT,
     PROJECT_OPTIONS,
     calling,
     config_option,
@@ -39,7 +39,7 @@ _OWN_NAMES = ("shards", "sbatch", "job_folder")
 """The parameters of ``_SLURM_OPTIONS``."""
 _NOT_FORWARDED = {
     *_OWN_NAMES, "shard", "benchmarks_of", "log_folder", "strict", "verbose",
-    "quiet", "log_format",
+    "quiet",
 }  # fmt: skip
 """Options that are for the merging process, or are passed to each shard in another way."""
 _SLURM_OPTIONS = stack(
@@ -130,7 +130,7 @@ def _measure_by_slurm(
     from perfci.commands.project import open_project
     from perfci.commands.shards import SlurmOptions, check_by_slurm, compare_by_slurm
 
-    for name in ("shard", "last_failed", "if_stored"):
+    for name in ("shard", "if_stored"):
         if given.get(name):
             raise click.UsageError(f"--{name.replace('_', '-')} doesn't go with --slurm")
     options = SlurmOptions(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from perfci.commands.compare import with_own_thresholds
 from perfci.commands.history import with_past
 from perfci.commands.project import configuration, load_report, repository_at
-from perfci.commands.run_to_report import today, with_authors
+from perfci.commands.run_to_report import today
 from perfci.errors import OutsideError, PerfciError, UsageError, joined_error
 from perfci.files import write_file
 from perfci.forges import actions
@@ -136,7 +136,7 @@ def _judged(
     own = False
     if any(row.accepted for report in loaded for row in report.results):
         own = _is_own(request)
-    lines = with_authors(config.accept, root)
+    lines = config.accept
     metrics = {name: benchmark.metrics for name, benchmark in named.items()}
     everywhere = {
         file: [name for name, benchmark in benchmarks.items() if not benchmark.conditional]

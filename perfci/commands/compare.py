@@ -9,7 +9,6 @@ from pathlib import Path
 
 from msgspec import structs
 
-from perfci.commands.project import CaseMemory
 from perfci.commands.run_to_report import (
     accepting,
     advised,
@@ -20,7 +19,6 @@ from perfci.commands.run_to_report import (
 )
 from perfci.config.loading import load_config
 from perfci.errors import UnfitCommit, UsageError
-from perfci.measure.budget import CaseRecord, expected_text
 from perfci.measure.checkout.git import ResolvedRev
 from perfci.measure.discovery import not_matching, without_benchmark
 from perfci.measure.explaining import explain_moved
@@ -35,7 +33,7 @@ from perfci.model.measuring import MeasureSettings
 from perfci.model.report import Report, Timing
 from perfci.model.run import Run
 from perfci.outputs import Announce, silent
-from perfci.units import counted, first_of
+from perfci.units import counted, first_of, format_duration
 from perfci.verdict.decision import UNDECIDED, with_verdict
 from perfci.verdict.policy import Policy
 from perfci.verdict.shards import Shard, ShardCases, part_of
@@ -55,12 +53,11 @@ class MeasureOptions:
     are files that the caller writes. If they can't be written, that is an error before measuring.
     ``why`` looks into cases that moved (None: as the configuration says).
     ``keep_bursts`` is a folder for all rounds' bursts; each case then gets all of
-    its rounds. ``same`` allows both sides to be one commit. ``last_failed`` measures only cases
-    that failed in this repository's last comparison.
+    its rounds. ``same`` allows both sides to be one commit.
 
-    A command sets the other fields. ``only`` has the ids of the cases to measure, ``again`` ids and
-    files of cases that failed before. Empty means all. ``command`` and ``created_at`` (empty: now)
-    go into the report. Both sides run the benchmark files of ``benchmarks_of``, or head's.
+    A command sets the other fields. ``only`` has the ids of the cases to measure. Empty means all.
+    ``command`` and ``created_at`` (empty: now) go into the report. Both sides run the benchmark
+    files of ``benchmarks_of``, or head's.
     """
 
     selection: str = ""
@@ -73,12 +70,10 @@ class MeasureOptions:
     outputs: Mapping[str, Path] = field(default_factory=dict)
     log_folder: Path | None = None
     everything: bool = False
-    last_failed: bool = False
     same: bool = False
     why: bool | None = None
     keep_bursts: Path | None = None
     only: tuple[str, ...] = ()
-    again: tuple[str, ...] = ()
     command: str = "compare"
     created_at: str = ""
     benchmarks_of: ResolvedRev | None = None
@@ -86,7 +81,7 @@ class MeasureOptions:
     @property
     def is_whole(self) -> bool:
         """Return whether all cases are meant."""
-        return not (self.selection or self.only or self.again or self.shard)
+        return not (self.selection or self.only or self.shard)
 
 
 def compare(
@@ -116,13 +111,12 @@ def measure_both(
     with open_workplace(
         context, (base, head), options.log_folder, benchmarks_of=options.benchmarks_of
     ) as workplace:
-        records = CaseMemory(context.cache, context.repository).measured()
         part = selected_part(workplace, options)
         keeper = _keeper(options)
         settings = context.config.settings
         if keeper:  # it keeps the bursts of all rounds
             settings = replace(settings, rounds=settings.max_rounds)
-        announce(_announcement(base.resolved, head.resolved, part, settings, records))
+        announce(_announcement(base.resolved, head.resolved, part, settings))
         result = measure_cases(
             workplace,
             part.cases,
@@ -130,7 +124,6 @@ def measure_both(
                 everything=options.everything or options.record,
                 scale=part.scale,
                 keeper=keeper,
-                records=records,
             ),
         )
         new, gone = one_sided_points(workplace, options, part)
@@ -198,13 +191,11 @@ def _announcement(
     head: ResolvedRev,
     part: ShardCases,
     settings: MeasureSettings,
-    records: Mapping[str, CaseRecord],
 ) -> str:
     maximum = f" to {settings.max_rounds}" if settings.max_rounds > settings.rounds else ""
-    time_text = expected_text([case.id for case in part.cases], records, settings.budget)
     return (
         f"comparing {_named(base)} with {_named(head)}: {counted(len(part.cases), 'case')}, "
-        f"{settings.rounds}{maximum} rounds of each, {time_text}"
+        f"{settings.rounds}{maximum} rounds of each, within {format_duration(settings.budget)}"
     )
 
 
@@ -217,17 +208,6 @@ def selected_cases(workplace: Workplace, options: MeasureOptions) -> tuple[Case,
     """Return head's selected cases. UnfitCommit if there are none."""
     selected = workplace.cases(options.selection)
     cases = tuple(case for case in selected if not options.only or case.id in options.only)
-    if options.again:
-        again = set(options.again)
-        cases = tuple(case for case in cases if again & {case.id, case.file})
-        if selected and not cases:
-            raise UnfitCommit(
-                "nothing-selected",
-                f"none of the cases that failed last is here any more: {first_of(options.again, 5)}"
-                if not options.selection
-                else f"-k {options.selection!r} selects none of the cases that failed last",
-                "Leave out --last-failed.",
-            )
     if not cases:
         raise UnfitCommit(
             "nothing-selected",
@@ -252,7 +232,7 @@ def removed_cases(workplace: Workplace, options: MeasureOptions) -> tuple[str, .
     which no benchmark is found counts by its path. With a selection, only the removed benchmarks
     that it names count.
     """
-    if options.only or options.again:
+    if options.only:
         return ()
     plan, head = workplace.plan, workplace.discoveries["head"].discovery
     before = _on_base(workplace)
@@ -326,7 +306,7 @@ def one_sided_points(
     The same files may define different cases: an axis may take its values from the library, and a
     skip may depend on it. Files that fail on a side are left out, as they are reported as failures.
     """
-    if options.only or options.again:
+    if options.only:
         return (), ()
     base, head = (workplace.discoveries[name].discovery for name in ("base", "head"))
     broken = {failure.case for side in (base, head) for failure in side.failures}
@@ -343,14 +323,11 @@ def one_sided_points(
 def _left_out(workplace: Workplace, options: MeasureOptions) -> tuple[str, ...]:
     """Return a note on the cases that the user's selection leaves out of the report."""
     everything = workplace.discoveries["head"].discovery.cases
-    if options.again:
-        option, kept = "--last-failed", selected_cases(workplace, options)
-    else:
-        option, kept = f"-k {options.selection!r}", select(everything, options.selection)
-    left = len(everything) - len(kept)
+    left = len(everything) - len(select(everything, options.selection))
     if not left or options.only:
         return ()
-    return (f"{option} left out {left} of {counted(len(everything), 'case')}.",)
+    cases = counted(len(everything), "case")
+    return (f"-k {options.selection!r} left out {left} of {cases}.",)
 
 
 def undecided_report(

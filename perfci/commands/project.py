@@ -1,45 +1,31 @@
-"""A use case's project: its caller, repository, configuration and Python, and remembered cases.
-
-Remembered are the cases that failed in the last comparison (for ``--last-failed``), and how long
-all cases took. No verdict depends on them.
-"""
+"""A use case's project: its caller, repository, configuration and Python."""
 
 from __future__ import annotations
 
 import os
-import shlex
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from msgspec import structs
 
 from perfci.commands.history import history_address, history_files
 from perfci.config.loading import Config, load_config
-from perfci.errors import DamagedFile, NoRepository, OutsideError, UsageError
-from perfci.files import expanded, read_regular, write_file
-from perfci.measure.budget import CaseRecord
+from perfci.errors import NoRepository, OutsideError, UsageError
+from perfci.files import expanded, read_regular
 from perfci.measure.checkout.git import Repository, open_repository
 from perfci.measure.executor import Executor
 from perfci.measure.progress import Progress
 from perfci.measure.workplace import ProgressReporter, RequestedSide, SessionContext
-from perfci.model.codec import CodecError, decode, encode
-from perfci.model.finding import TWO_SPEEDS
 from perfci.model.measuring import DECIDING_ROUNDS
-from perfci.model.status import traits
 from perfci.outputs import Announce, Say, check_writable, silent
-from perfci.units import counted, first_of
 
 if TYPE_CHECKING:
     from perfci.model.report import Report
-
-
-_WARY = 10
-"""Comparisons with twice the least rounds, after a comparison in which a case had two speeds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +98,6 @@ class ConfigOptions(TypedDict, total=False):
     seed: int | None
     strict: bool | None
     inject: Sequence[tuple[str, float]]
-    launcher: str | None
 
 
 def open_project(
@@ -165,23 +150,10 @@ def configuration(root: Path, config_path: Path | None, **options: Unpack[Config
                 "injected-twice", "--inject names a metric twice", "Give each metric one share."
             )
         settings = replace(settings, inject=dict(inject))
-    if given := options.get("launcher"):
-        config = structs.replace(config, launcher=_words(given))
     policy = replace(config.policy, looks=(settings.rounds, settings.max_rounds))
     if strict is not None:
         policy = replace(policy, strict=strict)
     return structs.replace(config, settings=settings, policy=policy)
-
-
-def _words(launcher: str) -> tuple[str, ...]:
-    try:
-        return tuple(shlex.split(launcher))
-    except ValueError as error:
-        raise UsageError(
-            "bad-launcher",
-            f"--launcher {launcher!r} can't be read: {error}",
-            "It is a command without a shell, such as 'numactl --membind=0'.",
-        ) from error
 
 
 def interpreter(
@@ -199,38 +171,23 @@ def interpreter(
     there may be other files behind the launcher. Instead the launcher is tried with it, unless
     ``try_launcher`` is False.
     """
-    configured, launcher = config.python, config.launcher
-    if launcher:
-        named = given or (relative_to_root(configured, root) if configured else sys.executable)
-        if not try_launcher:
-            return named
-        trouble = _trouble_with(*launcher, named)
-        if trouble:
-            raise _unfit(f"{named} behind the launcher", trouble)
+    named = given or relative_to_root(config.python, root) or sys.executable
+    if named == sys.executable and not config.launcher:
         return named
-    if given is None and not configured:
-        return sys.executable
-    named = relative_to_root(configured, root) if given is None else given
-    shown = configured if given is None else given
-    executable = shutil.which(str(expanded(named)))
-    if executable is None:
+    if config.launcher:
+        python, trouble = named, _trouble_with(*config.launcher, named) if try_launcher else ""
+    else:
+        python = shutil.which(str(expanded(named))) or ""
+        python = str(Path(python).absolute()) if python else ""
+        trouble = _trouble_with(python) if python else "is not an executable Python"
+    if trouble:
+        source = option if given else "`python` in the configuration"
         raise UsageError(
             "no-python",
-            f"{shown} is not an executable Python",
-            f"Give the interpreter itself: {option} .venv/bin/python"
-            if given is not None
-            else "It is `python` in the configuration, looked up from the repository's root: make "
-            f"that environment, or name an interpreter, such as {sys.executable}.",
+            f"{named} {trouble}",
+            f"Workers need Python 3.11 or newer: correct {source}, such as {sys.executable}.",
         )
-    python = str(Path(executable).absolute())
-    trouble = _trouble_with(python)
-    if trouble:
-        raise _unfit(shown, trouble)
     return python
-
-
-def _unfit(shown: str, trouble: str) -> UsageError:
-    return UsageError("no-python", f"{shown} {trouble}", "Workers need Python 3.11 or newer.")
 
 
 def relative_to_root(python: str, root: Path) -> str:
@@ -291,139 +248,3 @@ def report_in(content: bytes, name: str) -> Report:
             "unreadable", f"{name} can't be read: not text", "Give it what --json wrote."
         ) from error
     return read_report(text, name)
-
-
-@dataclass(frozen=True, slots=True)
-class RememberedCases:
-    """The remembered cases. ``sides`` and ``at`` are the sides and the time of the last comparison.
-
-    Both are empty before the first comparison. ``failed`` has each case's metrics that regressed,
-    and no metrics for a case or file that failed. ``measured`` has how long each case took.
-    """
-
-    failed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    measured: Mapping[str, CaseRecord] = field(default_factory=dict)
-    sides: str = ""
-    at: str = ""
-    schema: Literal["perfci.remembered/2"] = "perfci.remembered/2"
-
-
-class CaseMemory:
-    """The file that remembers the cases of a repository, for all its worktrees."""
-
-    def __init__(self, cache: Path, repository: Repository) -> None:
-        self.path = cache / repository.id / "last_failed.json"
-
-    def read(self) -> RememberedCases:
-        """Return the remembered cases, or empty ones without a file. DamagedFile if damaged."""
-        try:
-            return decode(read_regular(self.path), RememberedCases)
-        except FileNotFoundError:
-            return RememberedCases()
-        except (CodecError, OSError) as error:
-            raise DamagedFile(
-                "damaged-memory",
-                f"{self.path}, which says what failed last, can't be read: {error}",
-                "Leave out --last-failed. The next comparison writes the file again.",
-            ) from error
-
-    def keep_failed(self, report: Report, *, sides: str, whole: bool) -> None:
-        """Keep what failed in ``report``, and how long its cases took.
-
-        OSError if the cache folder can't be written.
-
-        Failed cases that the report lacks stay, unless it covers the ``whole`` project. So do cases
-        with a metric that the report couldn't decide.
-        """
-        before = self._before()
-        failed = failed_after(before.failed, report, whole=whole)
-        measured = measured_after(before.measured, report)
-        if whole:
-            measured = {
-                row.case: measured[row.case] for row in report.results if row.case in measured
-            }
-        self._write(RememberedCases(failed, measured, sides, report.created_at))
-
-    def measured(self) -> Mapping[str, CaseRecord]:
-        """Return what is known of the cases from before."""
-        return self._before().measured
-
-    def last_failed(self) -> RememberedCases:
-        """Return the kept cases. UsageError if none failed, or nothing was compared yet."""
-        kept = self.read()
-        if kept.failed:
-            return kept
-        raise UsageError(
-            "nothing-failed",
-            f"no case regressed or failed in the last comparison, {kept.sides} of {kept.at}"
-            if kept.sides
-            else "no comparison of this repository was made on this machine yet",
-            "Leave out --last-failed to measure all cases.",
-        )
-
-    def _before(self) -> RememberedCases:
-        try:
-            return self.read()
-        except DamagedFile:  # the next write replaces it
-            return RememberedCases()
-
-    def _write(self, kept: RememberedCases) -> None:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        write_file(self.path, encode(kept))
-
-
-def failed_after(
-    before: Mapping[str, tuple[str, ...]], report: Report, *, whole: bool
-) -> dict[str, tuple[str, ...]]:
-    """Return what failed after ``report``: its cases as it decided them, the others as before.
-
-    A metric that regressed before and is undecided now stays, because it may still be worse.
-    """
-    broken = {failure.case for failure in report.failures}
-    failed: dict[str, list[str]] = {}
-    for row in report.results:
-        again = row.metric in before.get(row.case, ()) and row.status == "inconclusive"
-        worse = traits(row.status).sense == "worse"
-        if again or (worse and row.gate != "info" and not row.accepted):
-            failed.setdefault(row.case, []).append(row.metric)
-    seen = broken | {row.case for row in report.results if row.status != "not_measured"}
-    kept = {case: names for case, names in before.items() if case not in seen and not whole}
-    now = {case: tuple(names) for case, names in failed.items() if case not in broken}
-    return kept | dict.fromkeys(sorted(broken), ()) | now
-
-
-def measured_after(before: Mapping[str, CaseRecord], report: Report) -> dict[str, CaseRecord]:
-    """Return what is known of the cases after ``report``.
-
-    A case's time includes its share of the time that the session took besides its cases. A case
-    with too few rounds to be decided, or that ran no changed file, keeps its earlier time.
-    """
-    within_s = sum(report.durations.values())
-    whole = max(1.0, report.timing.wall_s / within_s) if report.timing and within_s else 1.0
-    regressed = {row.case for row in report.results if row.status == "regressed"}
-    of_two_speeds = {
-        row.case
-        for row in report.results
-        if any(remark.code == TWO_SPEEDS for remark in row.findings)
-    }
-    decided = {
-        row.case
-        for row in report.results
-        if row.status != "untouched" and row.head and row.head.workers >= DECIDING_ROUNDS
-    }
-    measured = dict(before)
-    for case, seconds in report.durations.items():
-        known = before.get(case, CaseRecord())
-        measured[case] = CaseRecord(
-            seconds=round(seconds * whole, 1) if case in decided else known.seconds,
-            at=report.created_at,
-            regressed=known.regressed + (case in regressed),
-            wary=_WARY if case in of_two_speeds else max(0, known.wary - 1),
-        )
-    return measured
-
-
-def taken_text(kept: RememberedCases) -> str:
-    """Return the cases that ``--last-failed`` measures, and their comparison, in words."""
-    shown = first_of(list(kept.failed), 5)
-    return f"--last-failed: {counted(len(kept.failed), 'case')} of {kept.sides}, {kept.at}: {shown}"

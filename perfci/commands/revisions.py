@@ -12,23 +12,15 @@ from perfci.baselines.store import BaselineStore
 from perfci.commands.check import check
 from perfci.commands.compare import MeasureOptions, compare, run, selected_cases
 from perfci.commands.history import recorder, require_commit, say_what_is_left_out, with_past
-from perfci.commands.project import (
-    CaseMemory,
-    Project,
-    RememberedCases,
-    cache_folder,
-    load_report,
-    taken_text,
-)
-from perfci.errors import MeasureError, UsageError, refusal
+from perfci.commands.project import Project, load_report
+from perfci.errors import MeasureError, UsageError
 from perfci.measure.checkout.commits import newer_on_base
 from perfci.measure.explaining import explain_case
 from perfci.measure.progress import case_states
 from perfci.measure.selection import is_whole, least_workers
 from perfci.measure.workplace import open_workplace
-from perfci.model.measuring import DECIDING_ROUNDS
+from perfci.model.finding import Why
 from perfci.model.report import Comparison
-from perfci.model.why import Why
 from perfci.outputs import Say
 from perfci.report.clean import clean_line
 from perfci.units import counted, first_of
@@ -68,9 +60,7 @@ def compare_revisions(
 
     Both run head's benchmark files, or those of ``benchmarks_of``.
     """
-    _check_options(project, options)
-    memory = CaseMemory(cache_folder(), project.repository)
-    failed = memory.last_failed() if options.last_failed else RememberedCases()
+    project.check_outputs(options.outputs, options.history)
 
     def side(name: str, rev: str, own: str | None) -> RequestedSide:
         option = f"--{name}-python" if own else "--python"
@@ -86,16 +76,12 @@ def compare_revisions(
     session_options = replace(
         options,
         why=project.config.why if options.why is None else options.why,
-        again=tuple(failed.failed),
         benchmarks_of=project.repository.resolve(benchmarks_of) if benchmarks_of else None,
     )
-    if options.last_failed:
-        project.caller.announce(taken_text(failed))
     runs, report = compare(
         project.session_context(), base_side, head_side, session_options, project.caller.announce
     )
     report = _with_newer_base(project, report, *sides)
-    _remember(memory, project, options, report)
     return RecordableReport(_with_past(project, options, report), runs, recording)
 
 
@@ -297,36 +283,6 @@ def explain(
             own_rows = [row for row in rows or () if row.case == state.case.id]
             whys.append(explain_case(workplace, state, own_rows, within_s=within_s))
         return tuple(whys)
-
-
-def _check_options(project: Project, options: MeasureOptions) -> None:
-    """Raise UsageError for options that exclude each other, or outputs that can't be written."""
-    if options.shard and options.last_failed:
-        raise UsageError(
-            "shard-last-failed",
-            "--last-failed takes the failures of this machine, which the other shards don't know",
-            "Choose one: --shard or --last-failed.",
-        )
-    project.check_outputs(options.outputs, options.history)
-
-
-def _remember(
-    memory: CaseMemory, project: Project, options: MeasureOptions, report: Report
-) -> None:
-    """Remember the failed cases, unless the report is a quick look, an A/A or injected."""
-    base, head = report.base, report.head
-    same = base is not None and (base.sha, base.python) == (head.sha, head.python)
-    quick = project.config.settings.rounds < DECIDING_ROUNDS
-    if base is None or same or quick or report.injected:
-        return
-    whole = not (options.selection or options.last_failed or options.shard or report.interrupted)
-    try:
-        memory.keep_failed(report, sides=f"{base.rev} with {head.rev}", whole=whole)
-    except OSError as error:
-        project.caller.say(
-            f"perfci: the failures aren't kept for --last-failed: {refusal(error).message}",
-            err=True,
-        )
 
 
 def _recorder(project: Project, options: MeasureOptions, *sides: ResolvedRev) -> Recorder | None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from perfci.config.loading import parse_config
 from perfci.errors import UsageError
 from perfci.files import read_regular
-from perfci.measure.checkout.commits import author_of, file_at
+from perfci.measure.checkout.commits import file_at
 from perfci.measure.checkout.git import Repository, ResolvedRev
 from perfci.measure.progress import SessionResult
 from perfci.measure.selection import DecoratorLiterals
@@ -23,7 +23,7 @@ from perfci.model.report import Comparison, Definition, Explanation, Report
 from perfci.model.run import CaseRun, Environment, Run
 from perfci.model.status import Status
 from perfci.model.words import words
-from perfci.units import counted
+from perfci.units import counted, first_of
 from perfci.verdict.acceptance import Acceptance, accept
 from perfci.verdict.case_comparisons import delayed_more, left_out, number_rows
 from perfci.verdict.decision import failed_on_base, failure_rows, placeholder
@@ -48,8 +48,6 @@ _MOST_NOTES = 20
 """Different warnings that a report shows. The others are counted."""
 _LONGEST_WARNING = 300
 """Characters of a warning that are kept."""
-_SIDES = ("on head", "on both sides", "on base")
-"""Where a warning came up, in the order of the notes: warnings on head alone are new."""
 
 
 def run_of(result: SessionResult, name: str, report: Report, environment: Environment) -> Run:
@@ -249,34 +247,23 @@ def _commonest(reasons: Iterable[tuple[str, int]]) -> str:
 
 
 def warning_notes(outputs: Sequence[WorkerOutput]) -> tuple[str, ...]:
-    """Return each warning once, with its cases, and with its side if two sides were measured.
+    """Return each warning once, with its cases.
 
     Benchmarks run in the worker's process. A warning may be the benchmark's own, of any length and
     number.
     """
-    sides = {output.side for output in outputs}
-    warned: dict[tuple[str, str], set[str]] = {}
+    cases_of: dict[str, dict[str, None]] = {}
     for output in outputs:
         for warning in output.warnings:
-            warned.setdefault((warning[:_LONGEST_WARNING], output.case), set()).add(output.side)
-    cases_of: dict[tuple[int, str], list[str]] = {}
-    for (warning, case), on in warned.items():
-        # an index of _SIDES
-        side = 1 if len(on) > 1 else 0 if "head" in on else 2
-        cases_of.setdefault((side, warning), []).append(case)
-    ranked = sorted(cases_of.items(), key=lambda item: item[0][0])
-    notes = [
-        f"{_named(cases)}{f', {_SIDES[side]}' if len(sides) > 1 else ''}: {warning}."
-        for (side, warning), cases in ranked[:_MOST_NOTES]
-    ]
-    if len(ranked) > _MOST_NOTES:
-        notes.append(f"Workers gave {counted(len(ranked) - _MOST_NOTES, 'more warning')}.")
+            cases_of.setdefault(warning[:_LONGEST_WARNING], {})[output.case] = None
+    notes = [f"{_named([*cases])}: {warning}." for warning, cases in cases_of.items()]
+    if (more := len(notes) - _MOST_NOTES) > 0:
+        notes[_MOST_NOTES:] = [f"Workers gave {counted(more, 'more warning')}."]
     return tuple(notes)
 
 
 def _named(cases: Sequence[str]) -> str:
-    more = len(cases) - _MOST_CASES
-    return ", ".join(cases[:_MOST_CASES]) + (f" and {more} more" if more > 0 else "")
+    return first_of(cases, _MOST_CASES)
 
 
 def accepting(
@@ -294,7 +281,6 @@ def accepting(
     lines = context.config.accept
     if not lines:
         return report
-    lines = with_authors(lines, context.repository.root)
     before = _on_base(context.repository, lines, base)
     old = [line for line in lines if any(line.says_as(earlier) for earlier in before)]
     fork = _is_of_a_fork(context.inherited)
@@ -311,16 +297,6 @@ def accepting(
         results=rows,
         findings=(*report.findings, *findings),
         notes=(*report.notes, *map(words, findings)),
-    )
-
-
-def with_authors(lines: Sequence[Acceptance], root: Path) -> tuple[Acceptance, ...]:
-    """Return ``lines`` with each author as git knows it, where the line itself names none."""
-    return tuple(
-        replace(line, by=author_of(root, Path(line.file).absolute(), line.first, line.last))
-        if line.file and not line.by
-        else line
-        for line in lines
     )
 
 

@@ -232,10 +232,7 @@ class AcceptTable(Struct, frozen=True, forbid_unknown_fields=True):
     case: Annotated[Text, about("The case, as the report names it.", "encoder[batch=1]")]
     metric: Annotated[Text, about("The metric.", "latency_p50")]
     because: Annotated[Text, about("Why it is meant.", "masks are applied to every head now")]
-    by: (
-        Annotated[Text, about("Who accepts it. Default: the line's author by git.", "Ada")]
-        | UnsetType
-    ) = UNSET
+    by: Annotated[Text, about("Who accepts it.", "Ada")] | UnsetType = UNSET
     up_to: (
         Annotated[Threshold, about("The largest change that is accepted.", "10%")] | UnsetType
     ) = UNSET

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
@@ -34,8 +33,6 @@ from perfci.verdict.policy import MetricPolicy, Policy, default_policy
 T = TypeVar("T")
 OWN_FILE = "perfci.toml"
 PROJECT_FILE = "pyproject.toml"
-_ACCEPT = re.compile(r"\s*\[\[\s*(?:tool\s*\.\s*perfci\s*\.\s*)?accept\s*\]\]")
-"""A line that begins an ``[[accept]]`` table."""
 S = TypeVar("S", bound=Struct)
 _MOST_SHOWN = 200
 """Characters of a wrong value in a message."""
@@ -114,7 +111,7 @@ def parse_config(text: str, where: str) -> Config:
                 )
     location = KeyLocation(where, name)
     config = _config(read_table(Keys, content, location), location)
-    return structs.replace(config, accept=_with_line_numbers(config.accept, text, where))
+    return structs.replace(config, accept=tuple(replace(a, file=where) for a in config.accept))
 
 
 def _config(keys: Keys, location: KeyLocation) -> Config:
@@ -234,28 +231,6 @@ def _up_to(table: AcceptTable, location: KeyLocation) -> float:
         return parse_share(table.up_to)
     except ValueError as error:
         raise location.key("up_to").wrong(str(error), table.up_to) from None
-
-
-def _with_line_numbers(
-    accepted: tuple[Acceptance, ...], text: str, where: str
-) -> tuple[Acceptance, ...]:
-    """Return ``accepted``, each with its first and last line in the file.
-
-    They are returned unchanged unless each has its own ``[[accept]]`` header.
-    """
-    written = text.split("\n")
-    starts = [number for number, line in enumerate(written, 1) if _ACCEPT.match(line)]
-    if len(starts) != len(accepted):  # a list of inline tables, say
-        return accepted
-    placed = []
-    for acceptance, first in zip(accepted, starts, strict=True):
-        rest = enumerate(written[first:], first + 1)
-        ends = (number for number, after in rest if after.lstrip().startswith("["))
-        last = next(ends, len(written) + 1) - 1
-        while last > first and not written[last - 1].strip():
-            last -= 1
-        placed.append(replace(acceptance, file=where, first=first, last=last))
-    return tuple(placed)
 
 
 @dataclass(frozen=True, slots=True)

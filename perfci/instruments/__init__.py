@@ -17,7 +17,7 @@ from types import FrameType
 from typing import Any, Literal, NamedTuple
 
 from perfci.metrics import Device
-from perfci.model.why import Difference
+from perfci.model.finding import Difference
 from perfci.model.worker import WorkOrder
 from perfci.plugins import built_in_modules
 

@@ -17,8 +17,7 @@ from typing import Any
 
 from perfci.instruments import Recorded, RecordingScene, Words
 from perfci.metrics.graphs import frames_traced, kernels_generated, new_events
-from perfci.model.finding import Plain
-from perfci.model.why import Difference
+from perfci.model.finding import Difference, Plain
 from perfci.model.worker import GraphEvent
 from perfci.units import counted
 

@@ -20,8 +20,7 @@ from typing import Any, NamedTuple
 
 from perfci.clock import perf_counter
 from perfci.instruments import Recorded, RecordingScene
-from perfci.model.finding import Plain
-from perfci.model.why import Difference
+from perfci.model.finding import Difference, Plain
 from perfci.units import counted, format_value
 
 PLACE = 60

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from perfci.errors import Unusable
 from perfci.instruments import MARK, CallMark, Recorded, RecordingScene, Words
-from perfci.model.why import Difference
+from perfci.model.finding import Difference
 from perfci.units import format_value
 
 PLACE = 35

@@ -21,8 +21,7 @@ from typing import Any, NamedTuple
 
 from perfci.errors import Unusable
 from perfci.instruments import MARK, Recorded, RecordingScene, Words
-from perfci.model.finding import Plain
-from perfci.model.why import Difference
+from perfci.model.finding import Difference, Plain
 from perfci.units import counted, format_value
 
 PLACE = 30

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from perfci.clock import perf_counter, sleep, time_ns
 from perfci.instruments import PERFCI, Recorded, RecordingScene
-from perfci.model.why import Difference
+from perfci.model.finding import Difference
 from perfci.stats.quantile import upper_median
 from perfci.units import format_value
 

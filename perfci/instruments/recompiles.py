@@ -16,7 +16,7 @@ from perfci.clock import perf_counter
 from perfci.errors import Unusable
 from perfci.instruments import Recorded, RecordingScene, Words
 from perfci.metrics.graphs import frames_traced
-from perfci.model.why import Difference
+from perfci.model.finding import Difference
 
 PLACE = 11
 WHEN = "early"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
@@ -19,48 +19,15 @@ _SURE = 0.9
 """Share of the time left that cases must fit into to be begun. Estimates aren't exact."""
 
 
-@dataclass(frozen=True, slots=True)
-class CaseRecord:
-    """A case in earlier comparisons.
-
-    ``seconds`` is its share of the last session that measured it, which ended ``at`` (ISO 8601).
-    ``regressed`` counts the comparisons in which it regressed. ``wary`` counts the comparisons to
-    come that take twice the least rounds, because its processes had two speeds.
-    """
-
-    seconds: float = 0.0
-    at: str = ""
-    regressed: int = 0
-    wary: int = 0
-
-
 def by_priority(
-    states: Sequence[CaseState],
-    changed: Collection[str],
-    records: Mapping[str, CaseRecord],
-    rng: Random,
+    states: Sequence[CaseState], changed: Collection[str], rng: Random
 ) -> list[CaseState]:
     """Return the cases in the order in which a short budget measures them.
 
-    Cases whose benchmark file reaches ``changed`` code come first, then those longest unmeasured,
-    then those that regressed most often. Equal ones are in an order drawn from ``rng``.
+    Cases whose benchmark file reaches ``changed`` code come first. Equal ones are in an order drawn
+    from ``rng``.
     """
-
-    def priority(state: CaseState) -> tuple[bool, str, int]:
-        record = records.get(state.case.id, CaseRecord())
-        return (state.case.file not in changed, record.at, -record.regressed)
-
-    return sorted(visiting_order(states, rng), key=priority)
-
-
-def expected_text(cases: Sequence[str], records: Mapping[str, CaseRecord], given_s: float) -> str:
-    """Return a text on the time that is given, with an estimate if ``records`` have times."""
-    took = (records[case].seconds for case in cases if case in records)
-    known = [seconds for seconds in took if seconds]
-    if not known:
-        return f"within {format_duration(given_s)}"
-    needed_s = sum(known) / len(known) * len(cases)
-    return f"about {format_duration(needed_s)}; {format_duration(given_s)} given"
+    return sorted(visiting_order(states, rng), key=lambda state: state.case.file not in changed)
 
 
 @dataclass(slots=True)
@@ -86,18 +53,15 @@ class Budget:
     """Decides which cases the time left is enough for. ``order`` is that of ``by_priority``.
 
     A case's next round takes what its later rounds took. First rounds compile with empty caches, so
-    they only say what the first rounds of other cases take. A case without a round takes what
-    ``records`` say, or else what the others take: for a case that ran no changed file that is one
-    round. ``shortage`` is set once the time isn't enough for all cases.
+    they only say what the first rounds of other cases take. A case without a round takes what the
+    others take: for a case that ran no changed file that is one round. ``shortage``
+    is set once the time isn't enough for all cases.
     """
 
-    def __init__(
-        self, needs: CaseNeeds, records: Mapping[str, CaseRecord], order: Sequence[CaseState]
-    ) -> None:
+    def __init__(self, needs: CaseNeeds, order: Sequence[CaseState]) -> None:
         self.order = order
         self.shortage: Shortage | None = None
         self._needs = needs
-        self._records = records
         self._more: dict[str, tuple[int, int]] = {}  # by case: rounds so far, and how many more
 
     def enough_for(
@@ -147,8 +111,8 @@ class Budget:
         note = (
             f"{len(unmeasured)} of {counted(len(states), 'case')} {verb} not measured: all need "
             f"about {format_duration(needed_s)}, {format_duration(given_s)} were given. "
-            "Cases of changed code come first, then those longest unmeasured, then those that "
-            "regressed before. Raise --budget, split with --shard, or choose with -k."
+            "Cases of changed code come first. Raise --budget, split with --shard, or choose with "
+            "-k."
         )
         cut = any(
             not state.failures
@@ -216,7 +180,7 @@ class Budget:
         """Return how many rounds each case still needs, and the time that passes in them."""
         known = [state for state in states if state.rounds]
         if not known:
-            return [(0, self._recorded_s(state)) for state in states]
+            return [(0, 0.0) for _ in states]
         family = family or self._needs.gating_comparisons(list(known)) * len(states) // len(known)
         first_s = sum(state.first_round_s for state in known) / len(known)
         later_s = sum(map(_later_s, known)) / len(known)
@@ -226,15 +190,9 @@ class Budget:
             rounds = 0 if state.failures or state.untouched else self._rounds(state, family)
             if state.rounds or not rounds:
                 needed.append((rounds, rounds * _later_s(state) if rounds else 0.0))
-            elif recorded_s := self._recorded_s(state):
-                needed.append((0, recorded_s))  # has the case's share of the time between rounds
             else:
                 needed.append((rounds, first_s + (rounds - 1) * later_s * others))
         return needed
-
-    def _recorded_s(self, state: CaseState) -> float:
-        record = self._records.get(state.case.id)
-        return record.seconds if record and not state.failures else 0.0
 
     def _rounds(self, state: CaseState, family: int) -> int:
         """Return how many more rounds the case is likely to get."""

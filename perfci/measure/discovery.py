@@ -31,8 +31,7 @@ from perfci.measure.plan import SessionPlan, SidePlan, files_in
 from perfci.measure.selection import written_in
 from perfci.measure.workers import WorkerEnded
 from perfci.model.case import Case, Failure
-from perfci.model.discovery import Discovery
-from perfci.model.worker import WorkOrder
+from perfci.model.worker import Discovery, WorkOrder
 from perfci.units import first_of
 
 CUT_SHORT = "no_time"

@@ -35,8 +35,7 @@ from perfci.measure.workers import (
     WorkerProcess,
     move,
 )
-from perfci.model.discovery import FileImports
-from perfci.model.worker import WorkOrder
+from perfci.model.worker import FileImports, WorkOrder
 
 _FORK_S = 10.0
 """Longest wait for a starter to fork a worker."""

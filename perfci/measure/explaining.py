@@ -22,8 +22,8 @@ from perfci.measure.progress import CaseState
 from perfci.measure.workers import BudgetEnded, TreeDeleted, Worker, WorkerEnded
 from perfci.measure.workplace import Workplace
 from perfci.model.case import Failure
+from perfci.model.finding import Difference, Why
 from perfci.model.report import Comparison
-from perfci.model.why import Difference, Why
 from perfci.verdict.why import changed_lines, ranked, size, with_hunks
 
 MOST_LOOKED_INTO = 8

@@ -23,9 +23,8 @@ from perfci.measure.round import WorkerTask
 from perfci.measure.selection import has_cold_cache
 from perfci.measure.workers import Launch
 from perfci.model.case import Case
-from perfci.model.discovery import Copy, Discovery
 from perfci.model.run import Side
-from perfci.model.worker import WorkOrder
+from perfci.model.worker import Copy, Discovery, WorkOrder
 
 _NOTHING = Discovery((), (), {})
 # precompiled headers lie next to the cache folder: one side's compile would make them for all

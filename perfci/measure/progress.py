@@ -164,23 +164,15 @@ def _slugs(cases: tuple[Case, ...]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class CaseNeeds:
-    """The needs of cases under these settings and this policy. Times in s.
-
-    ``several_speeds`` are the ids of cases whose processes had two speeds lately. They have twice
-    the least rounds, because a mode that is rare may show in none of five.
-    """
+    """The needs of cases under these settings and this policy. Times in s."""
 
     settings: MeasureSettings
     policy: Policy
-    several_speeds: frozenset[str] = frozenset()
 
     def minimum_rounds(self, state: CaseState) -> int:
         """Return how many rounds the case has at least."""
         settings = self.settings
-        least = least_rounds(settings.rounds, settings.compile_rounds, compiled=state.compiled)
-        if state.case.id in self.several_speeds:
-            return max(least, min(2 * least, settings.max_rounds))
-        return least
+        return least_rounds(settings.rounds, settings.compile_rounds, compiled=state.compiled)
 
     def exact_parts(self, state: CaseState) -> frozenset[str]:
         """Return which of ``EXACT_PARTS`` the next round measures.

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from random import Random
 
 from perfci.errors import OutsideError, refusal
-from perfci.measure.budget import Budget, CaseRecord, by_priority
+from perfci.measure.budget import Budget, by_priority
 from perfci.measure.checkout.worktrees import uncommitted, written_since
 from perfci.measure.executor import OpenStarters
 from perfci.measure.kept_bursts import BurstKeeper
@@ -46,16 +46,15 @@ class SessionOptions:
 
     A case that ran no changed file has one round. With ``everything`` it has as many as any other
     case. ``scale`` is the number of comparisons in the report ÷ the number in this session. It
-    makes a shard's session as sure as a session that measures all cases. ``records`` has what
-    earlier sessions know of the cases, by case id. ``keeper`` keeps the bursts of all rounds. With
-    a keeper or ``all_rounds`` each case gets its maximum of rounds, decided or not.
+    makes a shard's session as sure as a session that measures all cases. ``keeper`` keeps the
+    bursts of all rounds. With a keeper or ``all_rounds`` each case gets its maximum of rounds,
+    decided or not.
     """
 
     everything: bool = False
     scale: float = 1.0
     keeper: BurstKeeper | None = None
     all_rounds: bool = False
-    records: Mapping[str, CaseRecord] = field(default_factory=dict)
 
 
 def measure_cases(
@@ -103,9 +102,8 @@ class Session:
         self._plan = plan = workplace.plan
         self._settings = plan.config.settings
         self._policy = policy = plan.config.policy
-        wary = frozenset(case for case, record in options.records.items() if record.wary)
-        self._needs = CaseNeeds(self._settings, policy, wary)
-        self._budget = Budget(self._needs, options.records, ())
+        self._needs = CaseNeeds(self._settings, policy)
+        self._budget = Budget(self._needs, ())
         self._executor = workplace.executor
         self._starters = Starters(workplace)
         self._states: list[CaseState] = []
@@ -129,8 +127,8 @@ class Session:
         self._states = states = case_states(cases, sides)
         tree = self._plan.sides[-1].tree  # part of the seed: each commit has its own order
         rng = Random(f"{self._settings.seed} {tree}")  # noqa: S311 (an order, not a secret)
-        order = by_priority(states, changed, self._options.records, rng)
-        self._budget = Budget(self._needs, self._options.records, order)
+        order = by_priority(states, changed, rng)
+        self._budget = Budget(self._needs, order)
         notes: list[str] = []
         ended = "done"
         try:

@@ -19,9 +19,9 @@ from perfci.measure.progress import CaseState
 from perfci.measure.selection import starting_order
 from perfci.measure.workplace import Workplace
 from perfci.model.case import Case
-from perfci.model.discovery import Discovery, FileImports
 from perfci.model.finding import Finding, finding
 from perfci.model.words import words
+from perfci.model.worker import Discovery, FileImports
 from perfci.worker.imports import DYNAMO, INDUCTOR
 
 _HARNESS = "perfci"

@@ -98,3 +98,31 @@ def because(code: str, why: Finding) -> Finding:
     Its arguments are those of ``why``, and ``why``'s code as ``why``.
     """
     return Finding(code, {**why.arguments, "why": why.code})
+
+
+# Why one case moved: the differences between the sides that instruments find inside it.
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A difference between the sides that one instrument found."""
+
+    instrument: str
+    code: str
+    arguments: Mapping[str, Plain] = field(default_factory=dict)
+    seconds: float = 0.0
+    bytes: float = 0.0
+    metric: str = ""
+    file: str = ""
+    line: int = 0
+    hunk: bool = False
+    exact: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """The differences that explain why one case moved."""
+
+    case: str
+    differences: tuple[Difference, ...] = ()
+    untold: Mapping[str, str] = field(default_factory=dict)

@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from perfci.model.case import Failure, Gate
-from perfci.model.finding import Finding, Reason
+from perfci.model.finding import Finding, Reason, Why
 from perfci.model.run import Environment, Ran, Side
 from perfci.model.status import Status
-from perfci.model.why import Why
 from perfci.model.words import reason_words, words
 from perfci.version import REPORT_SCHEMA
 

@@ -21,10 +21,9 @@ from perfci.errors import DamagedFile
 from perfci.instruments import words as difference_words
 from perfci.metrics import METRICS
 from perfci.model.codec import CodecError
-from perfci.model.finding import Finding, Reason
+from perfci.model.finding import Difference, Finding, Reason
 from perfci.model.report import Comparison, Report
 from perfci.model.status import traits
-from perfci.model.why import Difference
 from perfci.model.words import reason_words, words
 from perfci.report.clean import clean_line
 from perfci.report.exporters.json import (

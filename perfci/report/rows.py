@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from perfci.instruments import words
+from perfci.model.finding import Difference, Why
 from perfci.model.report import Accepted, Comparison, Estimate, Explanation, Method, Report
-from perfci.model.why import Difference, Why
 from perfci.report.clean import clean_line
 from perfci.stats.evidence import magnitude
 from perfci.stats.quantile import median

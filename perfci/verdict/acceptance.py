@@ -33,8 +33,7 @@ class Acceptance:
     """An entry of the configuration that accepts the regression of ``metric`` in ``case``.
 
     ``up_to`` is the largest change that it accepts, written like a threshold: a share, or an
-    amount. ``until`` is its last day (ISO 8601); both may be absent. It stands in ``file`` from
-    line ``first`` to ``last``, where that is known.
+    amount. ``until`` is its last day (ISO 8601); both may be absent. It stands in ``file``.
     """
 
     case: str
@@ -44,15 +43,10 @@ class Acceptance:
     up_to: float | None = None
     until: str = ""
     file: str = ""
-    first: int = 0
-    last: int = 0
 
     def says_as(self, other: Acceptance) -> bool:
         """Say whether both accept the same."""
-        bare, other_bare = (
-            replace(line, by="", file="", first=0, last=0) for line in (self, other)
-        )
-        return bare == other_bare
+        return replace(self, by="", file="") == replace(other, by="", file="")
 
     @property
     def is_bounded(self) -> bool:

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from perfci.instruments import instruments
+from perfci.model.finding import Difference
 from perfci.model.report import Comparison
-from perfci.model.why import Difference
 
 MOST_DIFFERENCES = 20
 """Most differences of a case that a report has."""

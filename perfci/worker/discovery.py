@@ -16,8 +16,7 @@ from perfci import metrics
 from perfci.api.definition import DEFINED, Benchmark
 from perfci.errors import BenchmarkError, UsageError
 from perfci.model.case import Case, Failure
-from perfci.model.discovery import Discovery, FileImports
-from perfci.model.worker import WorkOrder
+from perfci.model.worker import Discovery, FileImports, WorkOrder
 from perfci.suites import SuiteForm, form_of, loaded_of_tool
 from perfci.worker.devices import DeviceKind, cuda, kinds, registered
 from perfci.worker.imports import ImportRecord, modules, torch_state

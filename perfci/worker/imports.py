@@ -22,8 +22,7 @@ from importlib.util import resolve_name
 from typing import Any
 
 from perfci.errors import Unusable
-from perfci.model.discovery import FileImports
-from perfci.model.worker import UNLIKE_FRESH
+from perfci.model.worker import UNLIKE_FRESH, FileImports
 
 _ENVIRONMENT_CHANGES = frozenset({"os.putenv", "os.unsetenv"})
 """Audit events of changes to the environment."""

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from perfci.model.discovery import Copy
+from perfci.model.worker import Copy
 
 VENDORED = frozenset(
     {"third_party", "vendor", "vendored", "_vendor", "extern", "external", "node_modules", "dist"}

@@ -28,11 +28,11 @@ def small(project: Project) -> Project:
 def test_not_a_git_repository(project: Project, tmp_path: Path) -> None:
     bare = Project(tmp_path / "other")
     subprocess.run(["rm", "-rf", str(bare.folder / ".git")], check=True)
-    errs(bare.perfci("compare", "main", "HEAD"), 2, "git repository", "git init")
+    errs(bare.perfci("compare", "main", "HEAD"), 2, "git repository")
 
 
-def test_an_unknown_ref_names_the_nearest(small: Project) -> None:
-    errs(small.perfci("compare", "mian", "HEAD"), 2, "mian", "main")
+def test_an_unknown_ref_is_named(small: Project) -> None:
+    errs(small.perfci("compare", "mian", "HEAD"), 2, "mian")
 
 
 def test_a_shallow_clone_without_the_base_says_how_to_fetch_it(
@@ -61,7 +61,7 @@ def test_no_benchmarks(project: Project) -> None:
     )
 
 
-def test_an_unknown_key_names_the_nearest(small: Project) -> None:
+def test_an_unknown_key_is_named_with_the_known_ones(small: Project) -> None:
     small.write("pyproject.toml", "[tool.perfci]\nbudgte = '1m'\n")
     errs(small.perfci("list"), 2, "budgte", "budget")
 

@@ -13,7 +13,7 @@ import pytest
 
 from perfci.instruments import Recorded, words
 from perfci.instruments.memory import device_row, differences, held_at_peak
-from perfci.model.why import Difference
+from perfci.model.finding import Difference
 from tests.builders.warm import Warm
 
 _RECORD = """

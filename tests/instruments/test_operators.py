@@ -6,7 +6,7 @@ from typing import Any
 
 from perfci.instruments import words
 from perfci.instruments.operators import differences
-from perfci.model.why import Difference
+from perfci.model.finding import Difference
 
 LINE = ["model.py", 12, "forward: y = y.clone()"]
 

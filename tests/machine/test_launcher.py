@@ -25,11 +25,12 @@ def test_workers_and_builds_start_behind_it(project: Project, tmp_path: Path) ->
     report = tmp_path / "report.json"
     project.write(
         "perfci.toml",
+        "launcher = ['env', 'LAUNCHED=yes, twice']\n"
         "build = [\"sh -c 'echo $LAUNCHED > built'\"]\nrounds = 2\nmax_rounds = 2\nwarmup = 0.05\n",
     )
     project.commit("base", **{"benchmarks/bench_launched.py": BENCHMARK})
     own = ("run", "HEAD", "--json", str(report))
-    done = project.process(*own, "--launcher", "env 'LAUNCHED=yes, twice'")
+    done = project.process(*own)
     assert done.code == 0, done.text
     assert '"launcher": "env LAUNCHED=yes, twice"' in report.read_text()
     (built,) = project.cache.glob("*/trees/*/built")

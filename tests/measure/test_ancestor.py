@@ -10,8 +10,8 @@ import pytest
 from perfci.errors import Unusable
 from perfci.measure.executor import AncestorImports
 from perfci.measure.starters import compiler_in, preload_of, unlike_reason
-from perfci.model.discovery import Discovery, FileImports
 from perfci.model.words import words
+from perfci.model.worker import Discovery, FileImports
 from perfci.worker.imports import (
     DYNAMO,
     INDUCTOR,

@@ -70,7 +70,7 @@ def test_cases_that_the_budget_leaves_out_need_more_than_the_budget() -> None:
     first.rounds, first.first_round_s, first.longest_round_s = 5, 8.0, 8.0
     first.took_s, first.wall_s = [8.0, *[5.25] * 4], 29.0
     needs = CaseNeeds(MeasureSettings(rounds=5, budget=70.0), Policy())
-    budget = Budget(needs, {}, states)
+    budget = Budget(needs, states)
     times = {"start_s": 0.0, "left_s": 31.0}
     assert budget.enough_for(states[1:], 0, **times) == []
     (note,) = budget.notes(states, 0, **times)
@@ -86,22 +86,6 @@ def test_cases_of_changed_code_are_measured_first(project: Project, workers: Sim
     measured = {case for case, status in statuses(report).items() if status != "not_measured"}
     assert {f"other[number={number}]" for number in range(4)} <= measured
     assert len(measured) < 20
-
-
-def test_the_next_short_budget_measures_what_the_last_one_left_out(
-    project: Project, workers: Simulated
-) -> None:
-    project.commit("text", **{"README.md": "text"})
-    options = ("compare", "HEAD~1", "HEAD", "--all", "--rounds", "5", "--budget", "9s")
-    measured = []
-    for _ in range(2):
-        workers.started.clear()
-        done = project.perfci(*options)
-        measured.append({case for case, _ in workers.started})
-    assert len(measured[0]) < 16
-    assert measured[0] | measured[1] == {f"many[number={number}]" for number in range(16)}
-    assert "16 cases, 5 to 9 rounds of each, about 1" in done.text
-    assert "; 9 s given" in done.text
 
 
 @pytest.mark.parametrize(

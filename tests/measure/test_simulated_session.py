@@ -56,29 +56,6 @@ def allow(project: Project, *, most: int) -> None:
     path.write_text(path.read_text().replace("max_rounds = 9", f"max_rounds = {most}"))
 
 
-def two_speeds(work: WorkOrder, number: int) -> float:
-    """Every third process of either side, not of the same round, runs at half the speed."""
-    slow = number % 3 == (work.side == "head")
-    return 0.01 * (2.0 if slow else 1.0) * math.exp(0.001 * (number % 4))
-
-
-def test_a_case_that_had_two_speeds_gets_twice_the_least_rounds_for_ten_comparisons(
-    project: Project, workers: Simulated
-) -> None:
-    project.commit("prose", **{"README.md": "prose"})
-    allow(project, most=20)
-    compare = ("compare", "HEAD~1", "HEAD", "--all", "-k", "steady", "--rounds", "5")
-    workers.latency = two_speeds
-    project.perfci(*compare)
-    workers.latency = None
-    least = []
-    for _ in range(11):
-        workers.started.clear()
-        project.perfci(*compare)
-        least.append(workers.started["steady", "head"])
-    assert least == [10] * 10 + [5]
-
-
 def test_a_decided_case_gets_its_least_rounds(project: Project, workers: Simulated) -> None:
     workers.spread = 0.0005
     project.report(*SAME, "--rounds", "6", code=0)

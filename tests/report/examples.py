@@ -8,10 +8,9 @@ from typing import Any
 
 from perfci.metrics import METRICS
 from perfci.model.case import Failure
-from perfci.model.finding import IN_WORDS, Reason, finding, stated
+from perfci.model.finding import IN_WORDS, Difference, Reason, Why, finding, stated
 from perfci.model.report import Comparison, Estimate, Explanation, Report, Timing, Verdict
 from perfci.model.run import Environment, Side
-from perfci.model.why import Difference, Why
 from perfci.model.words import words
 from perfci.report.exporters import FORMATS, TERMINAL, exporter
 from perfci.report.terminal import render_terminal

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from perfci.model.why import Difference
+from perfci.model.finding import Difference
 from perfci.verdict.why import leading, ranked, with_hunks
 from tests.report.examples import bare
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from perfci.model.discovery import FileImports
+from perfci.model.worker import FileImports
 from perfci.worker.imports import ImportRecord
 from perfci.worker.loading import load
 

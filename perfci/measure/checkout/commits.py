@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -127,23 +126,6 @@ def tags(repository: Repository) -> dict[str, tuple[str, ...]]:
         if commit:
             names_of_commit.setdefault(commit, []).append(readable(name))
     return {sha: tuple(names) for sha, names in names_of_commit.items()}
-
-
-NOT_COMMITTED = "a change that isn't committed"
-"""Stands for the author of a file with changes that aren't committed."""
-
-
-def author_of(root: Path, file: Path, first: int, last: int) -> str:
-    """Return the author of the latest change to lines ``first`` to ``last`` of ``file``.
-
-    Empty if git knows no such file.
-    """
-    name = os.path.relpath(file, root)
-    if attempt(root, "diff", "--quiet", "HEAD", "--", name).status == 1:
-        return NOT_COMMITTED
-    lines = f"-L{first},{last}:{name}"
-    result = attempt(root, "log", "--max-count=1", "--no-patch", "--format=%an", lines)
-    return readable(result.output) if result.status == 0 else ""
 
 
 def file_at(repository: Repository, commit: str, file: str) -> str | None:

@@ -26,7 +26,7 @@ from perfci.report.rows import replay_of
 from perfci.verdict.caveats import cause_of
 
 if TYPE_CHECKING:
-    from perfci.model.why import Difference
+    from perfci.model.finding import Difference
 
 HELP = "Write the report file here."
 MOST_BYTES = 16 << 20
