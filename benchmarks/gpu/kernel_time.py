@@ -2,8 +2,8 @@
 
     python -m benchmarks.gpu.kernel_time
 
-``perfci`` and ``perfci_cold`` are perfci's own loop, without and with ``flush_l2``; ``latency`` is
-its latency, and ``latency_with_records`` what two event records in it would make of it.
+``perfci`` and ``perfci_cold`` are perfci's own loop, with a warm and a flushed L2 cache;
+``latency`` is its latency, and ``latency_with_records`` that with two event records in it.
 ``idle`` is a pair of events around a call on an idle queue. ``hot`` and ``cold`` have the pair
 behind a spinning kernel, so that no launch is waited for; ``cold`` writes over the L2 cache before
 it. ``kernels`` sums the kernels' own durations, as the

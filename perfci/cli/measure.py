@@ -73,7 +73,7 @@ from perfci.report.clean import clean_json, clean_line, clean_lines
     "--keep-bursts",
     metavar="FOLDER",
     type=FOLDER,
-    help="Measure all rounds of each case, and keep their bursts in a file here.",
+    help="Measure all rounds of each case, and keep what they come to in a file here.",
 )
 @shard_option
 @slurm_options

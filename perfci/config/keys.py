@@ -357,9 +357,6 @@ class Keys(ProjectKeys, frozen=True, forbid_unknown_fields=True):
     memory_limit: Annotated[Size, about("Limit of a worker's data; 0: none.", "8GiB")] = (
         _MEASURE.memory_limit
     )
-    flush_l2: Annotated[bool, about("Flush a device's L2 cache before each call.")] = (
-        _MEASURE.flush_l2
-    )
     residency: Annotated[
         Residency,
         about(

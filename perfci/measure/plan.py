@@ -260,7 +260,6 @@ class SessionPlan:
             accuracy=not {"accuracy_loss", "differing_ranks"}.isdisjoint(exact),
             growth="memory_growth" in exact,
             warmup_s=self.config.settings.warmup,
-            flush_l2=self.config.settings.flush_l2,
             inject={
                 name: share if side.name == "head" else 0.0
                 for name, share in self.config.settings.inject.items()

@@ -39,8 +39,6 @@ _REPLAN_AFTER, _FAR_SHORTER = 2, 1.5
 shorter than planned for that."""
 _STOPPED_S = 2.0
 """Time in which a worker that only waits for its turn answers the order to stop."""
-COMPARED_BY_BURSTS = "latency_p50"
-"""The metric whose bursts lie side by side on any machine."""
 NO_ROOM_FOR_BOTH = "no_room_for_both"
 """The kind of failure of both sides if memory is enough for one of them, but not for both."""
 _MEMORY_KINDS = frozenset({"OutOfMemoryError", "MemoryError", "out_of_memory"})
@@ -340,9 +338,8 @@ class WorkerTask:
 class RoundSide:
     """One side of a round: its worker, and what the worker measured. Times in s.
 
-    ``call_s`` is the time of a call.
-    ``measurement`` is what the worker sent. ``bursts`` has the latency of each burst, None for an
-    excluded one. ``crowded`` says that memory ran out while the other side's worker was alive.
+    ``call_s`` is the time of a call. ``crowded`` says that memory ran out while the other side's
+    worker was alive.
     """
 
     def __init__(self, task: WorkerTask) -> None:
@@ -359,8 +356,6 @@ class RoundSide:
         self.result: WorkerResult | None = None
         self.log = ""
         self.used: CodeUsed | None = None
-        self.measurement: Measurement | None = None
-        self.bursts: Sequence[float | None] = ()
         self.at_power_limit = False
         self._calls_between = 0
         self._before: GpuState | None = None
@@ -515,7 +510,6 @@ class RoundSide:
                 ancestor=self.ancestor,
             )
             to_plain(output.values)
-            self.measurement, self.bursts = raw, output.bursts.get(COMPARED_BY_BURSTS, ())
         except UsageError as error:
             raise self.living.ended("broken_plugin", str(error)) from error
         except (ValueError, ArithmeticError) as error:  # CodecError for a value that isn't finite

@@ -341,7 +341,8 @@ class Session:
                 return False
         took = self._executor.now() - started
         if self._options.keeper:
-            self._options.keeper.add(state.case, measured, started - self._started, took)
+            results = [side.result for side in measured]
+            self._options.keeper.add(state.case, results, started - self._started, took)
         state.first_round_s = state.first_round_s or took
         state.longest_round_s = max(state.longest_round_s, took)
         state.wall_s += took

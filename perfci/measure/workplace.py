@@ -382,8 +382,6 @@ def _environments(
         **quiet_facts(plan.config.quiet, plan.cores),
         **library_facts(plan.inherited),
     }
-    if plan.config.settings.flush_l2:
-        shared["flush_l2"] = "yes"  # only a fact if it is on: older environments keep their keys
     if plan.config.launcher:
         shared["launcher"] = " ".join(plan.config.launcher)
     return {

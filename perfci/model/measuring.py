@@ -93,7 +93,7 @@ class MeasureSettings:
     session, ``timeout`` each step of a worker. A worker takes bursts of ``burst`` s until it
     has ``round_time`` s of them. ``threads`` 0: as many as there are. ``cores`` 0: chosen
     automatically. ``memory_limit`` 0: no limit.
-    With ``flush_l2`` a device's cache is flushed before each call. ``residency`` is ``together`` if
+    ``residency`` is ``together`` if
     both sides' workers of a round live at once, and ``alternate`` if one lives after the other.
 
     The last field can't be configured. ``inject`` makes ``INJECTABLE`` metrics of head worse on
@@ -112,7 +112,6 @@ class MeasureSettings:
     threads: int = 0
     cores: int = 0
     memory_limit: int = 0
-    flush_l2: bool = False
     residency: str = "together"
     inject: Mapping[str, float] = field(default_factory=dict)
 

@@ -31,9 +31,8 @@ class WorkOrder:
     How it is measured: ``cold_cache``: the compile cache is empty. ``accuracy``: the output is
     compared with its reference, the outputs of ranks with each other, and operations are counted.
     ``growth``: the growth of memory per call is measured. The metrics of ``accuracy`` and
-    ``growth`` are exact: later rounds leave them out if the workers agree. ``flush_l2``: a device's
-    cache is flushed before each call. ``inject`` makes the work worse on purpose, by shares of its
-    cost.
+    ``growth`` are exact: later rounds leave them out if the workers agree. ``inject`` makes the
+    work worse on purpose, by shares of its cost.
 
     Forks: with ``fork_socket`` (a descriptor) the process is a starter: it imports
     ``benchmark_file`` and forks workers, which get orders of their own. With ``preload`` it is an
@@ -59,7 +58,6 @@ class WorkOrder:
     accuracy: bool = True
     growth: bool = True
     warmup_s: float = 2.0
-    flush_l2: bool = False
     fork_socket: int = -1
     preload: tuple[str, ...] | None = None
     compiler: tuple[str, ...] = ()

@@ -55,14 +55,12 @@ class Bursts:
         device: BurstDevice | None,
         copies: StrayCopies,
         *,
-        flush_l2: bool = False,
         prepare: Callable[[], object] | None = None,
     ) -> None:
         self._call = call
         self._device = device
         self._by_events = device is not None and "device_time_p50" not in device.missing()
         self._prepare = prepare
-        self._settle = _settling(device, flush_l2=flush_l2)
         self._burst = partial(loops.prepared_burst, prepare) if prepare else loops.burst
         self.preparing_s = 0.0
         """Mean time that preparing a call took in the warm-up's last block."""
@@ -184,32 +182,12 @@ class Bursts:
         """Prepare the next call, and wait until the device has ended that preparation's work."""
         if self._prepare:
             self._prepare()
-        self._settle()
+        if self._device:
+            self._device.synchronize()
 
 
 def _cpu_of_other_threads_ns() -> int:
     return time.process_time_ns() - time.thread_time_ns()
-
-
-def _settling(device: BurstDevice | None, *, flush_l2: bool) -> Callable[[], object]:
-    """Return a function that readies the device for a call: flushed if asked, and synchronised.
-
-    Raises Unusable if the cache is to be flushed and can't be.
-    """
-    if device is None:
-        return lambda: None
-    if not flush_l2:
-        return device.synchronize
-    flusher = getattr(device, "l2_flusher", None)
-    if flusher is None or "device_time_p50" in device.missing():
-        raise Unusable("no_flush", f"flush_l2 is set, and {device.name} has no cache to flush")
-    flush, synchronize = flusher(), device.synchronize
-
-    def settle() -> None:
-        flush()
-        synchronize()
-
-    return settle
 
 
 class CoreTaken:

@@ -108,9 +108,7 @@ class _Measuring:
         call = work.call
         if "latency" in order.inject:
             call = slowed(call, order.inject["latency"], first.device)
-        session = Bursts(
-            call, first.device, self.copies, flush_l2=order.flush_l2, prepare=work.prepare
-        )
+        session = Bursts(call, first.device, self.copies, prepare=work.prepare)
         scene.once, scene.samples_bytes = session.once, session.size
         scene.calls, scene.busy_share = lambda: session.calls, session.busy_share
         channel.enter("warmup")

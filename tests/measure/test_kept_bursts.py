@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -12,7 +11,6 @@ import pytest
 from perfci.errors import DamagedFile
 from perfci.measure.kept_bursts import KeptSession, read_kept
 from perfci.model.worker import WorkOrder
-from perfci.verdict.sampled_comparisons import side_by_side
 from tests.builders.project import Project
 from tests.builders.simulated import Simulated
 
@@ -39,27 +37,6 @@ def test_each_case_gets_all_rounds_although_it_is_decided_sooner(project: Projec
     for at in range(2):
         rounds = [kept.round for kept in session.rounds if kept.case == at]
         assert rounds == list(range(1, session.settings.max_rounds + 1))
-
-
-def test_the_ratio_of_a_round_comes_out_of_its_bursts_again(project: Project) -> None:
-    for round_ in kept(project).rounds:
-        workers = sorted(round_.workers.items(), key=lambda worker: worker[0] != round_.first)
-        outputs = [
-            replace(
-                worker.output,
-                bursts={
-                    "latency_p50": tuple(
-                        None if at in worker.excluded else middle
-                        for at, middle in enumerate(worker.medians_s)
-                    )
-                },
-            )
-            for _, worker in workers
-        ]
-        blocks = [block.bursts for block in workers[0][1].blocks]
-        for again, (_, worker) in zip(side_by_side(outputs, blocks), workers, strict=True):
-            assert worker.output.beside["latency_p50"]
-            assert again.beside == pytest.approx(worker.output.beside, abs=1e-6)
 
 
 def test_a_round_that_failed_on_one_side_is_not_kept(tmp_path: Path) -> None:

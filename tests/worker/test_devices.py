@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from perfci.errors import Unusable
-from perfci.worker.devices import cuda
 from tests.builders.project import Project
 from tests.lacking import lacking
 from tests.plugins import Environment
@@ -135,32 +131,6 @@ def test_a_device_of_another_distribution_is_timed_to_the_end_of_its_work(
     assert min(samples(untimed["samples_ns"])) >= KERNEL_NS
     assert untimed["device_samples_ns"] == []
     assert untimed["missing"]["device_time_p50"] == "a lane has none"
-
-
-FLUSHED = LANE.replace(
-    "    def stream(self)",
-    """    def l2_flusher(self):
-        def flush():
-            _work.put(lambda: time.sleep(0.005))
-            sys.stderr.write("flushed ")
-        return flush
-
-    def stream(self)""",
-).replace("import os\n", "import os\nimport sys\n", 1)
-
-
-def test_a_cache_is_flushed_before_each_call_and_outside_of_its_time(
-    bench: Bench, environment: Environment
-) -> None:
-    environment.install(GROUP, "lane", FLUSHED)
-    given = {"python": environment.python, "devices": ("someones_lane",)}
-    timed = bench.measure(BENCHMARK, **given, flush_l2=True)
-    wall, device = (samples(timed[name]) for name in ("samples_ns", "device_samples_ns"))
-    flushed = (bench.root / "log.txt").read_text().count("flushed")
-    assert flushed >= len(wall) + 1  # the warm-up's calls too
-    assert KERNEL_NS <= min(device) <= min(wall) < 2 * KERNEL_NS
-    bench.measure(BENCHMARK, **given)
-    assert "flushed" not in (bench.root / "log.txt").read_text()
 
 
 def test_a_session_measures_on_the_device_that_its_python_has(
@@ -297,31 +267,3 @@ def test_an_accelerator_that_cannot_be_waited_for_is_refused(
     assert "can't wait for the device deaf:0" in failed["message"]
     assert "doesn't support synchronizing" in failed["message"]
     assert GROUP in failed["message"]
-
-
-@pytest.mark.parametrize("size", [50 << 20, 0])
-def test_cudas_cache_is_flushed_by_a_buffer_of_its_size(
-    monkeypatch: pytest.MonkeyPatch, size: int
-) -> None:
-    made: list[tuple[int, str]] = []
-
-    def empty(length: int, *, dtype: str, device: str) -> SimpleNamespace:
-        assert dtype == "uint8"
-        made.append((length, device))
-        return SimpleNamespace(zero_=lambda: "written over")
-
-    properties = SimpleNamespace(**({"L2_cache_size": size} if size else {}))  # none: torch 2.0's
-    torch = SimpleNamespace(
-        version=SimpleNamespace(),
-        cuda=SimpleNamespace(get_device_properties=lambda _: properties),
-        empty=empty,
-        uint8="uint8",
-    )
-    monkeypatch.setitem(sys.modules, "torch", torch)
-    device = cuda.opened("cuda:1")
-    if not size:
-        with pytest.raises(Unusable, match="how large the L2 cache of cuda:1 is"):
-            device.l2_flusher()
-        return
-    assert device.l2_flusher()() == "written over"
-    assert made == [(size, "cuda:1")]

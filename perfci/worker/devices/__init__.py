@@ -38,11 +38,10 @@ class BurstDevice(metrics.Device, Protocol):
     for ``device_time_p50``, ``reset_peaks`` and ``peaks`` for ``peak_device_memory``, and
     ``allocated`` for ``memory_growth``.
 
-    Three methods are optional. A device that NVML may watch has ``uuid()``, which returns NVML's
-    UUID, or an empty text if it is unknown. A device whose cache can be flushed has
-    ``l2_flusher()``, which returns a function that launches the flush in the current stream. A
-    device that can be kept busy has ``hold(seconds)``, which launches idle work of that length in
-    the current stream. The device's own time of a call then contains no waiting for launches.
+    Two methods are optional. A device that NVML may watch has ``uuid()``, which returns NVML's
+    UUID, or an empty text if it is unknown. A device that can be kept busy has ``hold(seconds)``,
+    which launches idle work of that length in the current stream. The device's own time of a call
+    then contains no waiting for launches.
     """
 
     @property
@@ -90,14 +89,6 @@ class DeviceGroup:
         if None in holds:
             return None
         return lambda seconds: _call_each(partial(hold, seconds) for hold in holds if hold)
-
-    @property
-    def l2_flusher(self) -> Callable[[], Callable[[], object]] | None:
-        """A function that returns the flush of all members' caches, or None without one."""
-        flushers = [getattr(member, "l2_flusher", None) for member in self.members]
-        if None in flushers:
-            return None
-        return lambda: partial(_call_each, [flusher() for flusher in flushers if flusher])
 
     def reset_peaks(self) -> None:
         """Reset all members' peaks."""

@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-from perfci.errors import Unusable
 from perfci.metrics.memory import cards_in_use
 from perfci.worker.devices import TorchDevice
 
@@ -91,21 +89,6 @@ class Cuda(TorchDevice):
             self.synchronize()
             best_ms = min(best_ms, first.elapsed_time(last))
         return _TRIAL_CYCLES / (best_ms / 1e3)
-
-    def l2_flusher(self) -> Callable[[], object]:
-        """Return a function that overwrites a buffer as large as the L2 cache, as NVBench does.
-
-        The buffer stays allocated, so the device's memory peaks include it.
-        """
-        import torch
-
-        size = int(getattr(self._cuda.get_device_properties(self.name), "L2_cache_size", 0))
-        if not size:
-            raise Unusable(
-                "no_flush", f"torch doesn't say how large the L2 cache of {self.name} is"
-            )
-        buffer = torch.empty(size, dtype=torch.uint8, device=self.name)
-        return cast("Callable[[], object]", buffer.zero_)
 
     def stream(self) -> Any:
         """Return the stream that the work's calls are launched in.
