@@ -162,9 +162,9 @@ def _action(repository: Repository, options: CiOptions) -> str:
 
 def _usual_runner() -> tuple[str, ...]:
     """Return the labels of a machine like this one: self-hosted with a GPU, else GitHub's."""
-    from perfci.measure.machine.cores import visible_gpus
+    from perfci.worker.devices.cuda import DRIVER
 
-    return ("self-hosted", "gpu") if visible_gpus(os.environ) else ("ubuntu-latest",)
+    return ("self-hosted", "gpu") if DRIVER.exists() else ("ubuntu-latest",)
 
 
 def _labels(labels: Sequence[str], option: str) -> tuple[str, ...]:

@@ -111,10 +111,6 @@ def runtime(monkeypatch: pytest.MonkeyPatch) -> FakeCuda:
         cuda=made,
         version=SimpleNamespace(cuda="12.6"),
         Tensor=FakeTensor,
-        uint8="uint8",
-        empty=lambda size, *, dtype, device: SimpleNamespace(
-            zero_=lambda: made.calls.append(f"flush {card_of(device)}")
-        ),
     )
     pytree = SimpleNamespace(tree_leaves=lambda output: output)
     monkeypatch.setitem(sys.modules, "torch", torch)

@@ -13,16 +13,14 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
 
 from perfci.errors import UsageError
 from perfci.measure.checkout.disk import take_if_free
 from perfci.units import counted
 from perfci.worker.devices.cuda import DRIVER
 
-T = TypeVar("T")
 SHARED = (
     "Another perfci session is measuring on this machine, on the same cores: both are disturbed."
 )
@@ -178,57 +176,27 @@ def _folder() -> Path | None:
     return folder if mine and not any(path.is_dir() for path in folder.iterdir()) else None
 
 
-def visible_gpus(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Return how CUDA_VISIBLE_DEVICES names each GPU that commands may use."""
-    given = environment.get("CUDA_VISIBLE_DEVICES")
-    if given is not None:
-        return tuple(name.strip() for name in given.split(",") if name.strip())
-    count = _nvml(lambda nvml: int(nvml.nvmlDeviceGetCount()), 0)
-    names = (_nvml(partial(_uuid, index), "") for index in range(count))
-    return tuple(filter(None, names))
+def cores_near_first(environment: Mapping[str, str]) -> frozenset[int]:
+    """Return the cores on the NUMA node of the first GPU that ``environment`` shows, ``cuda:0``.
 
-
-def _nvml(read: Callable[[Any], T], otherwise: T) -> T:
-    """Return what ``read`` reads of NVML, or ``otherwise`` without a driver or its answer.
-
-    NVML answers nothing of a card that has fallen off the bus.
+    Empty if NVML doesn't know them, or if they are all cores of the machine. NVML counts GPUs by
+    their place on the bus. CUDA does so too among GPUs of one kind.
     """
+    first = environment.get("CUDA_VISIBLE_DEVICES", "0").partition(",")[0].strip()
+    if not first or not DRIVER.exists():
+        return frozenset()
     import pynvml
 
+    count = os.sysconf("SC_NPROCESSORS_CONF")
     try:
         pynvml.nvmlInit()
-        return read(pynvml)
-    except pynvml.NVMLError:
-        return otherwise
-
-
-def _uuid(index: int, nvml: Any) -> str:
-    return str(nvml.nvmlDeviceGetUUID(nvml.nvmlDeviceGetHandleByIndex(index)))
-
-
-def cores_near(gpus: Sequence[str]) -> dict[str, frozenset[int]]:
-    """Return the cores on the NUMA node of each GPU, by its name in CUDA_VISIBLE_DEVICES.
-
-    A GPU is left out if NVML doesn't know them, or if they are all cores of the machine. NVML
-    counts GPUs by their place on the bus. CUDA does so too among GPUs of one kind.
-    """
-    count = os.sysconf("SC_NPROCESSORS_CONF")
-    near = {gpu: _nvml(partial(_node_cores, gpu, count), frozenset[int]()) for gpu in gpus}
-    return {gpu: cores for gpu, cores in near.items() if 0 < len(cores) < count}
-
-
-def _node_cores(gpu: str, count: int, nvml: Any) -> frozenset[int]:
-    """Return which of a machine's ``count`` cores are on the GPU's NUMA node."""
-    handle = (
-        nvml.nvmlDeviceGetHandleByIndex(int(gpu))
-        if gpu.isdigit()
-        else nvml.nvmlDeviceGetHandleByUUID(gpu)
-    )
-    words = nvml.nvmlDeviceGetCpuAffinity(handle, math.ceil(count / _WORD))
-    return frozenset(core for core in range(count) if words[core // _WORD] >> core % _WORD & 1)
-
-
-def cores_near_first(environment: Mapping[str, str]) -> frozenset[int]:
-    """Return the cores near the first GPU that ``environment`` shows, torch's ``cuda:0``."""
-    first = environment.get("CUDA_VISIBLE_DEVICES", "0").partition(",")[0].strip()
-    return cores_near([first]).get(first, frozenset()) if DRIVER.exists() else frozenset()
+        handle = (
+            pynvml.nvmlDeviceGetHandleByIndex(int(first))
+            if first.isdigit()
+            else pynvml.nvmlDeviceGetHandleByUUID(first)
+        )
+        words = pynvml.nvmlDeviceGetCpuAffinity(handle, math.ceil(count / _WORD))
+    except pynvml.NVMLError:  # no card of that name, or one that has fallen off the bus
+        return frozenset()
+    cores = frozenset(core for core in range(count) if words[core // _WORD] >> core % _WORD & 1)
+    return cores if 0 < len(cores) < count else frozenset()

@@ -112,15 +112,6 @@ def refuse_secrets(inherited: Mapping[str, str], root: Path) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class GitSetting:
-    """One setting of git: its file, its name, its value."""
-
-    origin: str
-    name: str
-    value: str
-
-
-@dataclass(frozen=True, slots=True)
 class GitSecrets:
     """git's credentials that benchmarks could read: in ``settings`` or through ``helpers``.
 
@@ -137,17 +128,19 @@ def git_secrets(root: Path) -> GitSecrets:
     Files that are included only for other folders count, too: any process may read these files.
     OutsideError if git is missing.
     """
-    settings = list(_settings(root))
-    origins = (
-        f"{_IN_ADDRESS.sub('***', setting.name)} in {setting.origin}"
-        for setting in settings
-        if _is_secret(setting)
-    )
-    helpers = (setting.value.split()[0] for setting in settings if _keeps(setting))
-    return GitSecrets(tuple(dict.fromkeys(origins)), tuple(dict.fromkeys(helpers)))
+    secrets: dict[str, None] = {}
+    helpers: dict[str, None] = {}
+    for file, name, value in _settings(root):
+        if _is_secret(name, value):
+            secrets[f"{_IN_ADDRESS.sub('***', name)} in {file}"] = None
+        words = value.split()
+        if _CREDENTIAL_HELPER.fullmatch(name) and words and words[0] in _KEPT_READABLE:
+            helpers[words[0]] = None
+    return GitSecrets(tuple(secrets), tuple(helpers))
 
 
-def _settings(root: Path) -> Iterator[GitSetting]:
+def _settings(root: Path) -> Iterator[tuple[str, str, str]]:
+    """Yield the file, the name and the value of each setting."""
     read: set[Path] = set()
     waiting: list[tuple[str, ...]] = [()]
     while waiting:
@@ -159,7 +152,7 @@ def _settings(root: Path) -> Iterator[GitSetting]:
         for origin, setting in zip(fields[::2], fields[1::2], strict=False):
             name, _, value = setting.partition("\n")
             place = origin.removeprefix("file:")
-            yield GitSetting(place, name, value)
+            yield place, name, value
             if _INCLUDED.fullmatch(name):
                 file = (root / place).parent / expanded(value)
                 if file.is_file() and file not in read:
@@ -167,23 +160,13 @@ def _settings(root: Path) -> Iterator[GitSetting]:
                     waiting.append(("--file", str(file)))
 
 
-def _is_secret(setting: GitSetting) -> bool:
-    if _HEADER.fullmatch(setting.name):
-        return _SECRET_HEADER.match(setting.value.strip()) is not None
+def _is_secret(name: str, value: str) -> bool:
+    if _HEADER.fullmatch(name):
+        return _SECRET_HEADER.match(value.strip()) is not None
     return any(
         len(match["password"] or "") > 1 or _TOKEN.match(match["user"])
-        for text in (setting.name, setting.value)
+        for text in (name, value)
         for match in _IN_ADDRESS.finditer(text)
-    )
-
-
-def _keeps(setting: GitSetting) -> bool:
-    """Return whether the setting names a helper that gives its credentials to any process."""
-    words = setting.value.split()
-    return (
-        _CREDENTIAL_HELPER.fullmatch(setting.name) is not None
-        and bool(words)
-        and words[0] in _KEPT_READABLE
     )
 
 
