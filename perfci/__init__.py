@@ -12,7 +12,7 @@ TYPE_CHECKING = False  # typing's own costs `perfci --help` 3 ms; type checkers 
 if TYPE_CHECKING:
     from perfci.api.definition import benchmark, inference, metric, training_step
     from perfci.api.distributed import distributed, torchrun
-    from perfci.api.distributed.script_rank import step
+    from perfci.api.distributed.rank import step
     from perfci.api.programs import command
     from perfci.api.scripts import script, timer
     from perfci.api.serving.generation import generate
@@ -55,7 +55,7 @@ _MODULES = {
     "command": "perfci.api.programs",
     **dict.fromkeys(("script", "timer"), "perfci.api.scripts"),
     **dict.fromkeys(("distributed", "torchrun"), "perfci.api.distributed"),
-    "step": "perfci.api.distributed.script_rank",
+    "step": "perfci.api.distributed.rank",
     "generate": "perfci.api.serving.generation",
     "server": "perfci.api.serving.server",
     **dict.fromkeys(("check", "compare", "load"), _LIBRARY),

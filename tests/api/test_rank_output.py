@@ -6,7 +6,7 @@ import os
 from multiprocessing.connection import Connection
 from threading import Timer
 
-from perfci.api.distributed.member import RankOutput, standing
+from perfci.api.distributed.group import RankOutput
 
 STACK = b"""warming up
 Current thread 0x00007f (most recent call first):
@@ -21,7 +21,7 @@ def test_a_stack_that_comes_late_is_waited_for() -> None:
     output.start()
     os.write(sink, STACK[:11])
     Timer(0.5, lambda: os.write(sink, STACK[11:])).start()
-    assert standing(1, output.stack(30.0)).place == "/work/bench_a.py:7 in step"
+    assert output.place(30.0) == "/work/bench_a.py:7 in step"
     os.close(sink)
 
 
@@ -31,4 +31,4 @@ def test_a_rank_that_has_ended_without_a_stack_is_not_waited_for() -> None:
     output.start()
     os.write(sink, STACK[:11])
     os.close(sink)
-    assert output.stack(1e6) == ["warming up"]
+    assert output.place(1e6) == "a place that isn't known"

@@ -44,8 +44,6 @@ _SIZES = {
 """Bytes of an element, by the name of its type in a profile. Other types count as one byte."""
 _PEAK_STEPS = 3
 """Steps for a peak of memory."""
-RAISED = "raised "
-"""Prefix of the message of a rank's exception."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -108,7 +106,7 @@ class Orders:
         traceback.print_exception(error.with_traceback(_beyond(error.__traceback__)))
         sys.stderr.flush()  # noqa: TID251 (a pipe that the worker drains)
         text = " ".join(f"{type(error).__name__}: {error}".split())
-        self.refuse("rank_raised", f"{RAISED}{text.removesuffix(':')[:500]}", when_ns)
+        self.refuse("rank_raised", f"raised {text.removesuffix(':')[:500]}", when_ns)
 
     def refuse(self, kind: str, message: str, when_ns: int = 0) -> None:
         """Answer the order that is under way by the reason why the rank can't go on."""

@@ -1,4 +1,4 @@
-"""One rank of ``perfci.distributed``: its place, its set-up and its steps.
+"""One rank: its process, its set-up, and its steps, of a function or of a training script.
 
 Imports the standard library, and torch only inside of functions, because the variables for torch's
 threads have to be set before torch is imported.
@@ -12,13 +12,16 @@ import multiprocessing
 import os
 import pickle
 import random
+import runpy
 import signal
 import socket
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+import sys
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from multiprocessing.connection import Connection
 from operator import attrgetter
+from pathlib import Path
 from typing import Any
 
 from perfci.api.distributed.orders import Orders, Rank
@@ -29,25 +32,9 @@ LOOPBACK = "127.0.0.1"
 WHERE_IT_IS = signal.SIGUSR1
 """Signal on which a rank writes its main thread's stack to standard error."""
 _PR_SET_PDEATHSIG = 1
-
-
-@dataclass(frozen=True, slots=True)
-class RankJob:
-    """Work of all ranks: a function of a module, by their names.
-
-    ``arguments`` are pickled. The rank unpickles them in its set-up, so an error then is reported
-    like any other of the rank's. ``allocator`` has the worker's own settings, which ranks get too.
-    With ``script`` there is no function: each rank runs the script.
-    """
-
-    module: str
-    function: str
-    arguments: bytes
-    backend: str
-    world: int
-    seed: int
-    allocator: Mapping[str, int] = field(default_factory=dict)
-    script: Script | None = None
+_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+_RUNNING: list[ScriptRank] = []
+"""The rank of this process, if it runs a script."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,21 +50,32 @@ class Script:
 
 
 @dataclass(frozen=True, slots=True)
-class RankTask:
-    """Work of one rank: its place, its parent's process id, and the rendezvous' address."""
+class RankJob:
+    """Work of ``world`` ranks: a ``function`` of a ``module``, by their names, or a ``script``.
 
-    job: RankJob
-    place: RankPlace
-    master: tuple[str, int]
+    ``parent`` is the worker's process id. ``allocator`` has the worker's own settings, which ranks
+    get too. ``arguments`` are pickled. The rank unpickles them in its set-up, so an error then is
+    reported like any other of the rank's. ``port`` is the rendezvous'.
+    """
+
+    world: int
+    seed: int
     parent: int
-    environment: Mapping[str, str]
+    allocator: Mapping[str, int]
+    module: str = ""
+    function: str = ""
+    arguments: bytes = b""
+    backend: str = ""
+    script: Script | None = None
+    port: int = 0
 
 
 def serve(
-    task: RankTask,
+    job: RankJob,
+    number: int,
     channel: Connection,
     output: Connection,
-    listener: socket.socket | None,
+    listener: socket.socket,
     inherited: Sequence[Connection],
 ) -> None:
     """Carry out the orders of ``channel`` until it is closed. Standard streams go to ``output``.
@@ -85,24 +83,31 @@ def serve(
     ``inherited`` are the parent's ends of pipes. A fork has to close its copies, because a pipe
     ends only when all copies are closed. Rank 0 serves the rendezvous on ``listener``.
     """
-    _die_with(task.parent)
-    if listener and task.place.rank:
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != job.parent:  # the parent has ended already
+        os._exit(1)
+    if number:
         listener.close()
     for end in inherited:
         end.close()
     for stream in (1, 2):
         os.dup2(output.fileno(), stream)
     output.close()
-    os.environ.update(task.environment)
-    keep_pages(task.job.allocator)
+    os.environ.update(environment(job, number))
+    keep_pages(job.allocator)
     # start children (a DataLoader's workers) by the default method, as torchrun's ranks do, and not
     # by the method that started this rank
     multiprocessing.set_start_method(None, force=True)
     faulthandler.enable(file=2)
     faulthandler.register(WHERE_IT_IS, file=2, all_threads=False)
-    orders = Orders(channel, task.place.rank)
+    orders = Orders(channel, number)
     try:
-        rank = _rank_of(task, listener)
+        import torch
+
+        random.seed(job.seed)
+        torch.manual_seed(job.seed)
+        kind = ScriptRank if job.script else FunctionRank
+        rank = kind(job, number, listener)
     except BaseException as error:  # noqa: BLE001 (reported)
         orders.fail(error)
         return
@@ -110,51 +115,75 @@ def serve(
     rank.serve(orders)
 
 
-def _rank_of(task: RankTask, listener: socket.socket | None) -> Rank:
-    if task.job.script is None:
-        return _FunctionRank(task, listener)
-    from perfci.api.distributed.script_rank import ScriptRank
+def environment(job: RankJob, number: int) -> dict[str, str]:
+    """Return the variables that torchrun sets, and the rank's share of the worker's threads."""
+    variables = {
+        **dict.fromkeys(("RANK", "LOCAL_RANK", "ROLE_RANK"), number),
+        "GROUP_RANK": 0,
+        **dict.fromkeys(("WORLD_SIZE", "LOCAL_WORLD_SIZE", "ROLE_WORLD_SIZE"), job.world),
+        "GROUP_WORLD_SIZE": 1,
+        "MASTER_ADDR": LOOPBACK,
+        "MASTER_PORT": job.port,
+        "TORCHELASTIC_USE_AGENT_STORE": True,  # `env://` joins the existing store
+        "TORCHELASTIC_RESTART_COUNT": 0,
+        "TORCHELASTIC_MAX_RESTARTS": 0,
+        "TORCHELASTIC_RUN_ID": "perfci",
+    }
+    for name in _THREADS:
+        if (threads := os.environ.get(name, "")).isdigit():
+            variables[name] = max(1, int(threads) // job.world)
+    for name in ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"):
+        variables[name] = os.environ.get(name, "lo")
+    return {name: str(value) for name, value in variables.items()}
 
-    return ScriptRank(task, listener)
+
+def _store(job: RankJob, number: int, listener: socket.socket) -> Any:
+    """Return the rendezvous' store, which rank 0 serves."""
+    import torch.distributed
+
+    return torch.distributed.TCPStore(
+        LOOPBACK,
+        job.port,
+        job.world,
+        is_master=number == 0,
+        wait_for_workers=False,
+        # torch's own socket would listen on every address of the machine
+        master_listen_fd=None if number else listener.detach(),
+    )
 
 
-def _die_with(parent: int) -> None:
-    """Have the kernel kill this process when its parent ends, in whatever way."""
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != parent:  # the parent has ended already
-        os._exit(1)
-
-
-class _FunctionRank(Rank):
+class FunctionRank(Rank):
     """A rank's process group, and the step that the user's function returns."""
 
-    def __init__(self, task: RankTask, listener: socket.socket | None) -> None:
+    def __init__(self, job: RankJob, number: int, listener: socket.socket) -> None:
         super().__init__()
-        self._task = task
-        job, place = task.job, task.place
+        self._job = job
         self._function = attrgetter(job.function)(import_module(job.module))
         self._call: Callable[[], Any] = lambda: None
         import torch
         import torch.distributed
 
-        random.seed(job.seed)
-        torch.manual_seed(job.seed)
-        store = store_of(task, listener)
+        store = _store(job, number, listener)
         self._cuda = job.backend == "nccl"
         if self._cuda:
-            torch.cuda.set_device(_device(place, torch.cuda.device_count()))
+            if job.world > (devices := torch.cuda.device_count()):
+                raise RuntimeError(
+                    f"{job.world} ranks of nccl need a CUDA device each; torch sees {devices}: "
+                    "give as many `ranks` as there are at most, or backend='gloo'"
+                )
+            torch.cuda.set_device(number)
         torch.distributed.init_process_group(
-            job.backend, store=store, rank=place.rank, world_size=job.world
+            job.backend, store=store, rank=number, world_size=job.world
         )
 
     def set_up(self) -> None:
         """Call the user's function, which returns the step."""
-        name = self._task.job.function
-        made = self._function(*pickle.loads(self._task.job.arguments))  # noqa: S301 (its worker's own)
+        made = self._function(*pickle.loads(self._job.arguments))  # noqa: S301 (its worker's own)
         self._call = made.call if isinstance(made, Work) else made
         if not callable(self._call):
-            raise TypeError(f"`{name}` returned {repr(made)[:80]}; return the step to call")
-        if threads := self._task.environment.get("OMP_NUM_THREADS"):  # set-up may have changed it
+            returned = f"`{self._job.function}` returned {repr(made)[:80]}"
+            raise TypeError(f"{returned}; return the step to call")
+        if threads := os.environ.get("OMP_NUM_THREADS"):  # set-up may have changed it
             import torch
 
             torch.set_num_threads(int(threads))
@@ -173,62 +202,111 @@ class _FunctionRank(Rank):
                 orders.fail(error)
 
 
-def store_of(task: RankTask, listener: socket.socket | None) -> Any:
-    """Return the rendezvous' store, which rank 0 serves."""
-    import torch.distributed
+def step() -> None:
+    """Mark the end of a training step, for ``perfci.torchrun``. Anywhere else it does nothing.
 
-    serves = task.place.rank == 0
-    return torch.distributed.TCPStore(
-        *task.master,
-        task.job.world,
-        is_master=serves,
-        wait_for_workers=False,
-        # torch's own socket would listen on every address of the machine
-        master_listen_fd=listener.detach() if listener and serves else None,
-    )
+    Without this line, a step ends when the script's first optimizer has made its step.
+    """
+    for rank in _RUNNING:
+        rank.end_step_by_line()
 
 
-def _device(place: RankPlace, devices: int) -> int:
-    """Return this rank's device, by its local number."""
-    if place.local_world > devices:
-        raise RuntimeError(
-            f"{place.local_world} ranks of nccl need a CUDA device each; torch sees {devices}: "
-            "give as many `ranks` as there are at most, or backend='gloo'"
+class ScriptRank(Rank):
+    """Runs a script as torchrun does, and waits within it at the end of each measured step.
+
+    The script initialises the process group itself. Its rendezvous is the store of rank 0.
+    """
+
+    def __init__(self, job: RankJob, number: int, listener: socket.socket) -> None:
+        super().__init__()
+        assert job.script  # noqa: S101 (``serve`` looked)
+        self._script = job.script
+        self._store = None if number else _store(job, number, listener)
+        self._orders: Orders | None = None
+        self._steps = 0
+        self._optimizer: Any = None
+        self._by_line = False
+
+    def serve(self, orders: Orders) -> None:
+        """Run the script. All but the first order are carried out from within."""
+        self._orders = orders
+        if not orders.want_step(self):
+            return
+        failure: BaseException | None = None
+        try:
+            self._run()
+        except _HungUp:
+            return
+        except SystemExit as error:
+            failure = error if error.code not in {None, 0} else None
+        except BaseException as error:  # noqa: BLE001 (a script may raise anything)
+            failure = error
+        while True:
+            if failure:
+                orders.fail(failure)
+            else:
+                orders.refuse("script_ended", self._ended())
+            if not orders.want_step(self):
+                return
+
+    def _ended(self) -> str:
+        if not self._steps:
+            return "ended without a step of an optimizer of torch, and without perfci.step()"
+        return (
+            f"ended after {self._steps} steps, and `steps` says that there are "
+            f"{self._script.last}: have it make more, or give a smaller number"
         )
-    return place.local_rank
+
+    def on_cuda(self) -> bool:
+        """Return whether the script has used CUDA."""
+        torch = sys.modules["torch"]
+        return bool(torch.cuda.is_initialized())
+
+    def set_up(self) -> Generator[None, Any, None]:
+        """Make the steps that warm up."""
+        for _ in range(self._script.first):
+            yield
+
+    def end_step_by_line(self) -> None:
+        """End a step at the script's own line. From now on, the optimizer's steps don't count."""
+        has_ended = not self._by_line and self._optimizer is not None  # by the optimizer, just now
+        self._by_line = True
+        if not has_ended:
+            self._end_step()
+
+    def _run(self) -> None:
+        from torch.optim.optimizer import register_optimizer_step_post_hook
+
+        register_optimizer_step_post_hook(self._end_step_by_optimizer)
+        _RUNNING.append(self)
+        words = self._script.words
+        if words[0] == "-m":
+            sys.argv = list(words[1:])
+            sys.path.insert(0, str(Path.cwd()))
+            runpy.run_module(words[1], run_name="__main__", alter_sys=True)
+        else:
+            sys.argv = list(words)
+            sys.path.insert(0, str(Path(words[0]).resolve().parent))
+            runpy.run_path(words[0], run_name="__main__")
+
+    def _end_step_by_optimizer(self, optimizer: Any, *_: Any) -> None:
+        """End a step, unless another optimizer or the script's own line does."""
+        self._optimizer = self._optimizer or optimizer
+        if not self._by_line and optimizer is self._optimizer:
+            self._end_step()
+
+    def _end_step(self) -> None:
+        """Wait until another step is to be made. End the script if the worker has hung up."""
+        assert self._orders  # noqa: S101 (set before the script runs)
+        self._steps += 1
+        self.wait()
+        if self._optimizer:
+            self._orders.output = [
+                parameter for group in self._optimizer.param_groups for parameter in group["params"]
+            ]
+        if not self._orders.want_step(self):
+            raise _HungUp
 
 
-@dataclass(frozen=True, slots=True)
-class RankPlace:
-    """Number of a rank among ``world``, and among ``local_world`` on this node."""
-
-    rank: int
-    world: int
-    local_rank: int
-    local_world: int
-
-
-def environment(
-    place: RankPlace, master: tuple[str, int], own: Mapping[str, str]
-) -> dict[str, str]:
-    """Return the variables that torchrun sets, and the rank's share of the threads in ``own``."""
-    variables = {
-        "RANK": place.rank,
-        "LOCAL_RANK": place.local_rank,
-        "ROLE_RANK": place.rank,
-        "GROUP_RANK": 0,
-        "WORLD_SIZE": place.world,
-        "LOCAL_WORLD_SIZE": place.local_world,
-        "ROLE_WORLD_SIZE": place.world,
-        "GROUP_WORLD_SIZE": 1,
-        "MASTER_ADDR": master[0],
-        "MASTER_PORT": master[1],
-        "TORCHELASTIC_USE_AGENT_STORE": True,  # `env://` joins the existing store
-        "TORCHELASTIC_RESTART_COUNT": 0,
-        "TORCHELASTIC_MAX_RESTARTS": 0,
-        "TORCHELASTIC_RUN_ID": "perfci",
-    }
-    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-        if (threads := own.get(name, "")).isdigit():
-            variables[name] = max(1, int(threads) // place.local_world)
-    return {name: str(value) for name, value in variables.items()}
+class _HungUp(BaseException):
+    """Ends the script. A BaseException, so that scripts which catch Exception don't catch it."""
