@@ -130,8 +130,8 @@ class Work:
     ``compiled`` tells whether torch.compile has a part in the call. ``device`` is a torch device
     string, or empty if only the outputs show the device. ``items`` is how many items one call
     handles. ``accuracy`` is called after the timing and returns (candidate outputs, float64
-    reference outputs). ``metrics`` are the benchmark's own. ``remarks`` returns remarks by metric.
-    ``observer`` collects other costs of calls. ``ranks`` leads the processes that make a call
+    reference outputs). ``metrics`` are the benchmark's own. ``observer``
+    collects other costs of calls. ``ranks`` leads the processes that make a call
     together. ``prepare`` runs before each call, untimed, and readies what a call uses up.
     ``spared_s`` is the part of this set-up's time that later workers of the session don't need.
     ``most_calls`` are the most that the bursts may make, 0 for any number. Work with such a limit
@@ -144,7 +144,6 @@ class Work:
     items: float | None = None
     accuracy: Callable[[], tuple[Any, Any]] | None = None
     metrics: tuple[ExtraMetric, ...] = ()
-    remarks: Callable[[], Mapping[str, Finding]] = dict
     observer: Observer | None = None
     ranks: Ranks | None = None
     prepare: Callable[[], object] | None = None

@@ -6,15 +6,12 @@ Imports torch. A training step's forward and loss are compiled as one function.
 from __future__ import annotations
 
 import copy
-import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import partial
-from itertools import pairwise
 from typing import Any, NoReturn
 
 import torch
-from torch.utils._pytree import tree_flatten, tree_leaves
+from torch.utils._pytree import tree_leaves
 
 from perfci.api.definition import ModelOptions
 from perfci.api.torch_models import (
@@ -35,9 +32,7 @@ from perfci.collector import Work
 from perfci.errors import BenchmarkError
 from perfci.metrics import ExtraMetric
 from perfci.metrics.graphs import frames_traced
-from perfci.metrics.graphs.compile_listener import RECOMPILE_LOGGER, reason_of
 from perfci.model.case import Metric
-from perfci.model.finding import Finding, finding
 from perfci.stats.quantile import median
 
 _LEARNING_RATE = 1e-3
@@ -45,7 +40,6 @@ _LEARNING_RATE = 1e-3
 _LATENCY_CALLS, _LATENCY_S = 5, 0.05
 """Least calls, and least time, for the latency of one of several shapes."""
 _LONGEST_LABEL = 60
-_HIT_RATE = "shape_hit_rate"
 _ADVICE = "Give tensors, tuples of inputs, or shapes of the one input: shapes=[(1, 128), (8, 128)]."
 
 
@@ -88,19 +82,10 @@ def inference_work(
         references = float64_reference(model, tuple(variants.values()), keywords)
         return candidate, references if shaped else references[0]
 
-    more = _shape_metrics(shaped, place, options) if shaped else {}
-    return work_of(options, place, call, accuracy=accuracy, **more)
-
-
-def _shape_metrics(shaped: Shaped, place: torch.device, options: ModelOptions) -> dict[str, Any]:
-    """Return the work's ``metrics`` and ``remarks`` for several shapes."""
     wait = getattr(torch, place.type).synchronize if place.type != "cpu" else lambda: None
     compiled = options.mode != "eager"
-    dynamic = bool((options.compile_options or {}).get("dynamic"))
-    return {
-        "metrics": tuple(shaped.metrics(wait, compiled=compiled)),
-        "remarks": lambda: shaped.remarks(dynamic=dynamic) if compiled else {},
-    }
+    metrics = tuple(shaped.metrics(wait, compiled=compiled)) if shaped else ()
+    return work_of(options, place, call, accuracy=accuracy, metrics=metrics)
 
 
 Forward = Callable[[tuple[Any, ...], Any], Any]
@@ -317,7 +302,6 @@ class Shaped:
         self._forward = forward
         self._keywords = keywords
         self.variants = variants
-        self._guards: dict[str, str] = {}
         self._compiled: dict[str, bool] = {}
 
     def __call__(self) -> list[Any]:
@@ -328,10 +312,8 @@ class Shaped:
 
     def _first_call(self, label: str) -> Any:
         before = frames_traced()
-        with _recompiles_heard() as heard:
-            output = self._forward(*self.variants[label], **self._keywords)
+        output = self._forward(*self.variants[label], **self._keywords)
         self._compiled[label] = frames_traced() > before
-        self._guards |= {label: heard[0]} if heard else {}
         return output
 
     def metrics(self, synchronize: Callable[[], None], *, compiled: bool) -> Iterator[ExtraMetric]:
@@ -339,16 +321,9 @@ class Shaped:
         for label in self.variants:
             metric = Metric(f"latency_{label}", "s", "per_worker", 0.10, "info")
             yield ExtraMetric(metric, partial(self._latency, label, synchronize))
-        if not compiled:
-            return
-        for label in self.variants:
+        for label in self.variants if compiled else ():
             metric = Metric(f"compiles_{label}", "count", "exact", 0.0, "warn", absolute=True)
             yield ExtraMetric(metric, partial(self._compiled.__getitem__, label))
-        hits = Metric(_HIT_RATE, "ratio", "exact", 0.0, "info", "higher", absolute=True)
-        yield ExtraMetric(hits, self._hit_rate)
-
-    def _hit_rate(self) -> float:
-        return sum(not compiled for compiled in self._compiled.values()) / len(self._compiled)
 
     def _latency(self, label: str, synchronize: Callable[[], None]) -> float:
         arguments, taken = self.variants[label], list[float]()
@@ -361,89 +336,3 @@ class Shaped:
                 synchronize()
                 taken.append(perf_counter() - begun)
         return median(taken)
-
-    def remarks(self, *, dynamic: bool) -> dict[str, Finding]:
-        """Return each recompiled shape's failed guard, and a way to avoid recompiles."""
-        others = list(self._compiled)[1:]
-        guards = {
-            f"compiles_{label}": finding("guard-failed", guard=self._guards[label])
-            for label in others
-            if self._compiled[label] and label in self._guards
-        }
-        spared = None if dynamic else self._spared_by_dynamic()
-        spared = spared or self._spared_by_buckets()
-        return {**guards, _HIT_RATE: spared} if spared else guards
-
-    def _spared_by_dynamic(self) -> Finding | None:
-        """Return the shapes whose compiles ``dynamic`` would save, or None.
-
-        These shapes differ only in sizes above 1: torch.compile always compiles sizes of 0 and 1
-        into the code.
-        """
-        spared = [
-            label
-            for group in self._groups_by_size(separate_ones=True)
-            for label in list(filter(self._compiled.__getitem__, group))[1:]
-        ]
-        return finding("spare-dynamic", shapes=", ".join(spared)) if spared else None
-
-    def _spared_by_buckets(self) -> Finding | None:
-        """Return the compiles that padding to every other shape would save, or None.
-
-        Each shape has to be at least as large as the one before, in all its sizes.
-        """
-        for group in self._groups_by_size(separate_ones=False):
-            compiles = sum(self._compiled[label] for label in group)
-            buckets = group[len(group) - 1 :: -2][::-1]
-            holds = all(
-                small <= large
-                for label, next_label in pairwise(group)
-                for small, large in zip(self._sizes(label), self._sizes(next_label), strict=True)
-            )
-            if holds and len(group) > 2 and len(buckets) < compiles:
-                spared = compiles - len(buckets)
-                return finding("spare-buckets", buckets=", ".join(buckets), compiles=spared)
-        return None
-
-    def _groups_by_size(self, *, separate_ones: bool) -> Iterator[list[str]]:
-        """Yield the labels of inputs that differ only in sizes, the smallest first.
-
-        With ``separate_ones``, a size of 0 or 1 isn't grouped with others.
-        """
-        groups: dict[Any, list[str]] = {}
-        for label, arguments in self.variants.items():
-            leaves, structure = tree_flatten(arguments)
-            key = [
-                (leaf.dtype, leaf.dim(), [size < 2 and size for size in leaf.shape] * separate_ones)
-                if isinstance(leaf, torch.Tensor)
-                else repr(leaf)
-                for leaf in leaves
-            ]
-            groups.setdefault(f"{structure} {key}", []).append(label)
-        for group in groups.values():
-            yield sorted(group, key=self._sizes)
-
-    def _sizes(self, label: str) -> list[int]:
-        tensors = (leaf for leaf in tree_leaves(self.variants[label]) if hasattr(leaf, "shape"))
-        return [size for tensor in tensors for size in tensor.shape]
-
-
-@contextmanager
-def _recompiles_heard() -> Iterator[list[str]]:
-    """Record the guards that fail while the block runs. The value is their list.
-
-    It stays empty unless torch logs them (``GraphWatch.install``).
-    """
-    heard: list[str] = []
-
-    class GuardHandler(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            if record.name.endswith(RECOMPILE_LOGGER):
-                heard.append(reason_of(record.getMessage()))
-
-    handler, logger = GuardHandler(), logging.getLogger("torch._dynamo")
-    logger.addHandler(handler)
-    try:
-        yield heard
-    finally:
-        logger.removeHandler(handler)

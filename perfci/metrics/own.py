@@ -31,7 +31,7 @@ class BenchmarkMetrics(Collector):
                 values[name] = number
             else:
                 missing[name] = f"the benchmark gave {number}"
-        return Reading(values, missing, remarks=self.scene.work.remarks())
+        return Reading(values, missing)
 
 
 COLLECTOR = BenchmarkMetrics

@@ -17,7 +17,6 @@ OVERSTATED = "may-be-overstated"
 """Code of a remark: a regression's interval reaches below its threshold."""
 OF_WORKERS = frozenset(
     {
-        "guard-failed", "spare-dynamic", "spare-buckets",
         "slow-rank", "rank-most", "rank-differs", "collective-counts", "collective-bytes",
         "exposed-communication", "output-nan",
     }

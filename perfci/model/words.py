@@ -151,12 +151,6 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
         "the {ancestors} ancestors of the rounds differ, which makes the interval "
         "{wider:.1f} times as wide"
     ),
-    # of shapes and torch.compile
-    "guard-failed": "the guard that failed: {guard}",
-    "spare-dynamic": lambda *, shapes: (
-        f"compile_options={{'dynamic': True}} may spare compiling {shapes} again"
-    ),
-    "spare-buckets": "padding to {buckets} may spare {compiles} of its compiles",
     # of ranks
     "slow-rank": lambda *, rank, slower: (
         f"rank {rank} is slower by {format_value(slower, 's')} a step, outside of collectives"

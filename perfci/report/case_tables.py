@@ -1,4 +1,4 @@
-"""Tables of one benchmark's modes, and of a case's shapes, in the words that all formats share.
+"""Tables of one benchmark's modes, in the words that all formats share.
 
 Two modes are compared as unpaired samples: one mode may compile for a minute after another mode's
 process has ended. The effect of an ancestor on all modes is in both spreads, which makes intervals
@@ -15,8 +15,6 @@ from operator import attrgetter
 
 from perfci.model.measuring import DECIDING_ROUNDS
 from perfci.model.report import Comparison, Estimate, Report
-from perfci.model.words import words
-from perfci.report.rows import change_text, interval_text
 from perfci.stats.evidence import bounded_exp, holm
 from perfci.stats.t_tests import welch_t
 from perfci.units import format_share, format_value
@@ -24,19 +22,12 @@ from perfci.units import format_share, format_value
 EAGER = "eager"
 ALPHA = 0.01
 """Chance that a table recommends a mode that is no faster than eager."""
-_MOST_SHAPES = 200
 _ID = re.compile(r"([^\[\]]+)\[([^\[\]]*)\]")
 _AXIS = "mode="
 _LATENCY = "latency_p50"
 _COLD, _WARM = "compile_time", "compile_time_cached"
 _MEMORY = ("peak_device_memory", "peak_host_memory")
-_SHAPE_LATENCY, _COMPILES, _HIT_RATE = "latency_", "compiles_", "shape_hit_rate"
-_LABEL = re.compile(r"\d[0-9xd_]*")
-"""A shape's label, which ends the names of its metrics: 8x128, or 8x128_8 for two inputs."""
-_SUGGESTIONS = frozenset({"spare-dynamic", "spare-buckets"})
-_GUARD = "guard that failed"
 _MODE_HEADS = ("mode", "latency", "speed-up", "peak", "compile", "cached", "pays at")
-_SHAPE_HEADS = ("shape", "latency", "change", "compiles", _GUARD)
 
 _Side = Callable[[Comparison], Estimate | None]
 _BASE: _Side = attrgetter("base")
@@ -54,7 +45,6 @@ class CaseTable:
     """
 
     case: str
-    what: str
     lines: Sequence[tuple[str, ...]]
     advice: str
     changed: bool
@@ -62,25 +52,16 @@ class CaseTable:
     @property
     def title(self) -> str:
         """The case, and what its rows are."""
-        return f"{self.case} by {self.what}"
-
-    @property
-    def has_texts(self) -> bool:
-        """True if the last column has words. The columns between it and the first have numbers."""
-        return self.lines[0][-1] == _GUARD
+        return f"{self.case} by mode"
 
 
-def case_tables(report: Report, *, every: bool = False) -> dict[str, tuple[CaseTable, ...]]:
-    """Return the tables to show, by ``modes`` and ``shapes``.
+def case_tables(report: Report, *, every: bool = False) -> tuple[CaseTable, ...]:
+    """Return the tables to show.
 
     A comparison shows only tables that changed, unless ``every`` is set.
     """
     every = every or report.is_one_sided
-    made = {"modes": mode_tables(report.results), "shapes": shape_tables(report.results)}
-    return {
-        name: tuple(table for table in tables if table.changed or every)
-        for name, tables in made.items()
-    }
+    return tuple(table for table in mode_tables(report.results) if table.changed or every)
 
 
 def _without_empty(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
@@ -167,7 +148,7 @@ def mode_tables(results: Iterable[Comparison]) -> Iterator[CaseTable]:
         if before and before != best:
             advice += "; on base " + ("no mode helped" if before == EAGER else f"it was {before}")
         lines = _without_empty(_MODE_HEADS, [mode.cells() for mode in head])
-        yield CaseTable(case, "mode", lines, advice, changed)
+        yield CaseTable(case, lines, advice, changed)
 
 
 def without_mode(case: str) -> tuple[str, str] | None:
@@ -258,60 +239,3 @@ def _advice(modes: Sequence[_Mode], best: str, threshold: float) -> str:
     mode = next(mode for mode in modes if mode.name == best)
     pays = f", and pays for its compile after {mode.pays} calls" if mode.pays else ""
     return f"use {best}: {_times(mode.speedup or 1.0)} as fast as eager{pays}"
-
-
-def shape_tables(results: Iterable[Comparison]) -> Iterator[CaseTable]:
-    """Yield a table for each case that measured two shapes or more, the smallest sizes first.
-
-    It has the hit rate, and a suggestion that may spare compiles.
-    """
-    by_case: dict[str, dict[str, Comparison]] = {}
-    for row in results:
-        by_case.setdefault(row.case, {})[row.metric] = row
-    for case, by_metric in by_case.items():
-        names = (
-            name.removeprefix(_SHAPE_LATENCY)
-            for name in by_metric
-            if name.startswith(_SHAPE_LATENCY)
-        )
-        labels = sorted(filter(_LABEL.fullmatch, names), key=_sizes)[:_MOST_SHAPES]
-        if len(labels) < 2:
-            continue
-        rate, before = (_number(by_metric, _HIT_RATE, side) for side in (_HEAD, _BASE))
-        other_rate = None not in {rate, before} and rate != before
-        parts = []
-        if rate is not None:
-            on_base = f"; on base {format_share(before)}" if other_rate else ""
-            share = format_share(rate)
-            parts.append(f"code compiled for another shape served {share} of the shapes{on_base}")
-        findings = by_metric[_HIT_RATE].findings if _HIT_RATE in by_metric else ()
-        parts += [words(each) for each in findings if each.code in _SUGGESTIONS][:1]
-        watched = [kind + label for label in labels for kind in (_SHAPE_LATENCY, _COMPILES)]
-        rows = [_shape_cells(label, by_metric) for label in labels]
-        lines = _without_empty(_SHAPE_HEADS, rows)
-        changed = other_rate or _moved(by_metric, watched)
-        yield CaseTable(case, "shape", lines, "; ".join(parts), changed)
-
-
-def _sizes(label: str) -> list[int]:
-    return [int(size) for size in re.findall(r"\d+", label)]
-
-
-def _shape_cells(label: str, by_metric: _ByMetric) -> tuple[str, ...]:
-    """Return a shape's line of the table."""
-    row = by_metric[_SHAPE_LATENCY + label]
-    change = "" if row.ratio is None else change_text(row)
-    if change and (interval := interval_text(row)):
-        change += f" ({interval})"
-    now, then = (_number(by_metric, _COMPILES + label, side) for side in (_HEAD, _BASE))
-    compiles = _known(now, "count")
-    if compiles and then not in {None, now}:
-        compiles = f"{_known(then, 'count')} → {compiles}"
-    compiled = by_metric.get(_COMPILES + label)
-    guards = (
-        str(finding.arguments["guard"])
-        for finding in (compiled.findings if compiled else ())
-        if finding.code == "guard-failed"
-    )
-    latency = _known(_number(by_metric, _SHAPE_LATENCY + label, _HEAD), "s")
-    return (label.replace("_", ", "), latency, change, compiles, next(guards, ""))

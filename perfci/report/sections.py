@@ -95,7 +95,7 @@ def _section(rows: Outline, name: str, most: int) -> dict[str, Any]:
         "below": _below(folded, report),
         "tests": _tested(moved, rows),
         "past": past_lines(report),
-        **case_tables(report),
+        "modes": case_tables(report),
         **_why(report, shown),
         "failures": failures[:_MOST_FAILURES],
         "more_failures": failures[_MOST_FAILURES:],

@@ -7,7 +7,6 @@ import re
 from collections import Counter
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -17,7 +16,7 @@ from perfci.model.case import Failure
 from perfci.model.report import Comparison, Report
 from perfci.model.status import Cause, traits
 from perfci.model.words import words
-from perfci.report.case_tables import CaseTable, case_tables
+from perfci.report.case_tables import case_tables
 from perfci.report.clean import Clean, clean_block, clean_line, clean_prose, clean_styled
 from perfci.report.outline import (
     GROUPS,
@@ -332,18 +331,12 @@ def _bracketed(text: str) -> str:
 
 
 def _tables(report: Report, width: int, *, verbose: bool) -> Iterator[Text]:
-    """Yield the tables of modes and shapes. A last column of words may go onto lines below."""
-    for table in chain.from_iterable(case_tables(report, every=verbose).values()):
+    for table in case_tables(report, every=verbose):
         yield Text()
-        lines = (_table_line(table, cells) for cells in table.lines)
+        lines = (Line("", tuple(map(clean_line, cells))) for cells in table.lines)
         yield from styled([Line(clean_line(table.title)), *lines], width)
         if table.advice:
             yield from wrapped(clean_prose(table.advice, 600), _INDENT, width)
-
-
-def _table_line(table: CaseTable, cells: Sequence[str]) -> Line:
-    clean = tuple(map(clean_line, cells))
-    return Line("", clean[:-1], clean[-1:]) if table.has_texts else Line("", clean)
 
 
 def _skipped(report: Report, width: int, *, verbose: bool) -> Iterator[Text]:

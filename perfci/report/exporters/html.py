@@ -267,13 +267,13 @@ def _pairs(texts: Mapping[str, str]) -> Sequence[tuple[str, str]]:
 
 
 def _tables(report: Report) -> dict[str, Any]:
-    """Return the tables of modes and shapes. Changed tables come first, and stand open."""
-    context: dict[str, Any] = {}
-    for name, tables in case_tables(report, every=True).items():
-        first = sorted(tables, key=lambda table: not table.changed)[:MOST_ROWS]
-        context[name] = [_table(table, open_=report.is_one_sided) for table in first]
-        context[f"more_{name}"] = max(0, len(tables) - MOST_ROWS)
-    return context
+    """Return the tables of modes. Changed tables come first, and stand open."""
+    tables = case_tables(report, every=True)
+    first = sorted(tables, key=lambda table: not table.changed)[:MOST_ROWS]
+    return {
+        "modes": [_table(table, open_=report.is_one_sided) for table in first],
+        "more_modes": max(0, len(tables) - MOST_ROWS),
+    }
 
 
 def _table(table: CaseTable, *, open_: bool) -> dict[str, Any]:
@@ -282,7 +282,7 @@ def _table(table: CaseTable, *, open_: bool) -> dict[str, Any]:
         "open": table.changed or open_,
         "advice": clean_line(table.advice, 600),
         "table": [tuple(map(clean_line, cells)) for cells in table.lines],
-        "numbers": range(1, len(table.lines[0]) - table.has_texts),
+        "numbers": range(1, len(table.lines[0])),
     }
 
 
