@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from perfci.suites.pytest.calls import MEASURING, Call, know_marks
+from perfci.suites.pytest.session import MEASURING, Call, know_marks
 
 if TYPE_CHECKING:
     from perfci.api.definition import Benchmark

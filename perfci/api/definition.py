@@ -5,11 +5,10 @@ Importing this never imports torch. ``inference`` and ``training_step`` do when 
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import itertools
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
 
@@ -23,13 +22,6 @@ if TYPE_CHECKING:
     import torch
 
 LABEL = re.compile(r"[A-Za-z0-9_.:+\-]{1,60}")
-_OPTION_KINDS: Mapping[str, tuple[type, str]] = {
-    "name": (str, '"encoder"'),
-    "ids": (Mapping, '{"batch": ["small", "large"]}'),
-    "thresholds": (Mapping, '{"latency_p50": "3%"}'),
-    "metrics": (Collection, '["latency_p50"]'),
-}
-"""Options with the type of each and an example."""
 _OPTIONS = ("name", "ids", "tags", "skip", "timeout", "thresholds", "metrics")
 _VAR_POSITIONAL = inspect.Parameter.VAR_POSITIONAL
 
@@ -148,7 +140,6 @@ def benchmark(
     def define(target: Callable[..., Any]) -> Benchmark:
         check = _Definition(target)
         check.is_plain_function(target)
-        check.option_kinds(name=name, ids=ids, thresholds=thresholds, metrics=metrics)
         check.parameters(target, tuple(axes))
         labels = check.labels(axes, ids or {})
         check.metric_names("metrics", metrics or ())
@@ -201,17 +192,6 @@ class _Definition:
                 "Write a plain function that returns the callable to measure.",
             )
 
-    def option_kinds(self, **options: Any) -> None:
-        for option, value in options.items():
-            kind, example = _OPTION_KINDS[option]
-            text = isinstance(value, str) and kind is not str
-            if value is not None and (text or not isinstance(value, kind)):
-                raise self.wrong(
-                    "bad-option",
-                    f"option `{option}` of `{self.target}` is {value!r}",
-                    f"Write {option}={example}. No axis can be called `{option}`.",
-                )
-
     def name(self, name: str) -> str:
         if not NAME.fullmatch(name) or len(name) > 120:
             raise self.wrong(
@@ -239,86 +219,63 @@ class _Definition:
                 f"ids names `{stranger}`, which is no axis of `{self.target}`",
                 f"The axes are: {', '.join(axes) or 'none'}.",
             )
-        return {axis: self._axis_labels(axis, values, ids) for axis, values in axes.items()}
+        return {
+            axis: self._axis_labels(axis, values, ids.get(axis)) for axis, values in axes.items()
+        }
 
-    def _axis_labels(
-        self, axis: str, values: Any, ids: Mapping[str, Sequence[str]]
-    ) -> tuple[str, ...]:
-        if isinstance(values, (str, bytes)) or not isinstance(values, (list, tuple, range)):
+    def _axis_labels(self, axis: str, values: Any, ids: Sequence[str] | None) -> tuple[str, ...]:
+        named = f"axis `{axis}` of `{self.target}`"
+        if not isinstance(values, (list, tuple, range)) or not values:
             raise self.wrong(
-                "axis-not-a-list",
-                f"axis `{axis}` of `{self.target}` is {values!r}",
-                f"Write a list of values: {axis}=[{values!r}].",
+                "bad-axis", f"{named} is {values!r}", f"Write a list of values: {axis}=[1, 16]."
             )
-        if not values:
+        labels = tuple(map(str, values)) if ids is None else tuple(ids)
+        if len(labels) != len(values):
             raise self.wrong(
-                "empty-axis",
-                f"axis `{axis}` of `{self.target}` has no values",
-                "Give it at least one value, or remove it.",
-            )
-        names = tuple(ids[axis]) if axis in ids else tuple(map(str, values))
-        if len(names) != len(values):
-            raise self.wrong(
-                "ids-length",
-                f"axis `{axis}` has {len(values)} values and {len(names)} ids",
+                "bad-axis",
+                f"{named} has {len(values)} values and {len(labels)} ids",
                 "Give one id for each value.",
             )
-        for text, value in zip(names, values, strict=True):
-            if not isinstance(text, str) or not LABEL.fullmatch(text):
+        for label in labels:
+            if not isinstance(label, str) or not LABEL.fullmatch(label) or labels.count(label) > 1:
                 raise self.wrong(
-                    "bad-axis-value",
-                    f"axis `{axis}` of `{self.target}`: {value!r} can't be part of an id",
+                    "bad-axis",
+                    f"{named}: {label!r} can't be part of an id, or is there twice",
                     f"Name the values: ids={{{axis!r}: [...]}} with letters, digits and "
                     "`_.:+-`, at most 60.",
                 )
-        if len(set(names)) != len(names):
-            raise self.wrong(
-                "repeated-axis-value",
-                f"axis `{axis}` of `{self.target}` has a value twice: {', '.join(names)}",
-                "Each value may occur once; distinguish them with ids.",
-            )
-        return names
+        return labels
 
     def parameters(self, target: Callable[..., Any], axes: tuple[str, ...]) -> None:
-        signature = inspect.signature(target)
-        accepted = signature.parameters
-        if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in accepted.values()):
+        accepted = inspect.signature(target).parameters.values()
+        if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in accepted):
             return
+        names = [parameter.name for parameter in accepted]
         for axis in axes:
-            if axis not in accepted:
-                names = [name for name in accepted if name not in axes]
-                near = difflib.get_close_matches(axis, [*names, *_OPTIONS], n=1) or names[:1]
-                hint = f" Did you mean `{near[0]}`?" if near else ""
+            if axis not in names:
                 raise self.wrong(
                     "axis-without-parameter",
                     f"`{self.target}` has no parameter for axis `{axis}`",
-                    f"Add `{axis}` to its parameters.{hint} @perfci.benchmark's own options are "
+                    f"Add `{axis}` to its parameters. @perfci.benchmark's own options are "
                     f"{', '.join(_OPTIONS)}.",
                 )
-        for parameter in accepted.values():
+        for parameter in accepted:
             needed = parameter.default is inspect.Parameter.empty
-            if needed and parameter.name in _OPTIONS:
-                raise self.wrong(
-                    "parameter-without-axis",
-                    f"parameter `{parameter.name}` of `{self.target}` has an option's name",
-                    "Give it another name; @perfci.benchmark takes this one for itself.",
-                )
             if needed and parameter.name not in axes and parameter.kind is not _VAR_POSITIONAL:
                 raise self.wrong(
                     "parameter-without-axis",
                     f"parameter `{parameter.name}` of `{self.target}` has no axis",
-                    f"Write @perfci.benchmark({parameter.name}=[...]) or give it a default.",
+                    f"Write @perfci.benchmark({parameter.name}=[...]) or give it a default. Names "
+                    f"of options can't be axes: {', '.join(_OPTIONS)}.",
                 )
 
     def metric_names(self, option: str, names: Sequence[str]) -> None:
         for name in names:
             if name not in METRICS:
-                near = difflib.get_close_matches(name, METRICS, n=1)
-                hint = f"Did you mean `{near[0]}`? " if near else ""
                 raise self.wrong(
                     "unknown-metric",
                     f"{option} of `{self.target}` names `{name}`, which is no metric",
-                    f"{hint}Metrics: {', '.join(METRICS)}.",
+                    f"Metrics: {', '.join(METRICS)}.",
                 )
 
     def timeout(self, seconds: float | None) -> None:

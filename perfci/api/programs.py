@@ -9,20 +9,24 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
+from pathlib import Path
 from statistics import fmean, median
 from types import NoneType
-from typing import IO
+from typing import IO, Any, get_args
 
 from perfci.api import all_of, are_texts, how_it_ended, is_command, require_right
-from perfci.api.results_files import ResultsFiles, results_of, wrongs_of_results
 from perfci.collector import Work
 from perfci.errors import Unusable
 from perfci.metrics import NOTHING, Reading
 from perfci.metrics.observed.processes import left_by_children, resident
 from perfci.model.case import Gate
+from perfci.model.worker import ResultsFile
+from perfci.units import parse_share
 
 _SHOWN_LINES, _SHOWN_BYTES = 5, 2000
 _KIB = 1024
+MOST_BYTES = 16 << 20
+"""Largest file of results that is kept."""
 
 
 def command(
@@ -56,7 +60,7 @@ def command(
         "bad-command",
         chain(
             _wrongs_of_command(line, env, input, exit_codes, shell=shell),
-            wrongs_of_results(results, format, threshold, gate),
+            _wrongs_of_results(results, format, threshold, gate),
         ),
         'Write a list, perfci.command(["tool", "--option"]), or a line for a shell, '
         'perfci.command("tool | other", shell=True).',
@@ -68,7 +72,9 @@ def command(
         environment={**os.environ, **(env or {})},
         exit_codes=frozenset(exit_codes),
         stdin=_file_of(input),
-        results=results_of(results, cwd, format, threshold, gate),
+        results=None
+        if results is None
+        else ResultsFiles(Path(cwd or "") / results, format, parse_share(threshold), gate),
     )
     sys.audit("perfci.command", run.words[0])
     return Work(run, observer=run)
@@ -94,6 +100,69 @@ def _file_of(content: str | bytes | None) -> IO[bytes] | None:
     file.write(content.encode() if isinstance(content, str) else content)
     file.flush()
     return file
+
+
+def _wrongs_of_results(path: Any, form: Any, threshold: Any, gate: Any) -> Iterator[str]:
+    """Yield errors in the arguments, each with its correction."""
+    if path is None:
+        if form:
+            yield f"format is {form!r}, and there is no `results` file"
+        return
+    if not isinstance(path, (str, os.PathLike)) or not os.fspath(path):
+        yield f"results is {path!r}; give the path of the file that the command writes"
+    elif ".." in Path(path).parts or not _is_own(Path(path)):
+        own = (
+            "a path below the command's folder, or in tempfile.gettempdir(): each side has its own"
+        )
+        yield f"results is {str(path)!r}; give {own}"
+    if not isinstance(form, str):
+        yield f"format is {form!r}; give an importer's name"
+    try:
+        parse_share(threshold)
+    except ValueError as error:
+        yield f"threshold is {threshold!r}; give {error}"
+    if gate not in get_args(Gate):
+        yield f"gate is {gate!r}; give fail, warn or info"
+
+
+def _is_own(path: Path) -> bool:
+    return not path.is_absolute() or path.is_relative_to(tempfile.gettempdir())
+
+
+@dataclass(slots=True, eq=False)
+class ResultsFiles:
+    """Keeps the content that each run since ``begin`` wrote to the file at ``path``."""
+
+    path: Path
+    format: str
+    threshold: float
+    gate: Gate
+    _kept: list[ResultsFile] = field(default_factory=list)
+
+    def remove(self) -> None:
+        """Remove an earlier run's file. Otherwise a run that writes nothing would look measured."""
+        self.path.unlink(missing_ok=True)
+
+    def keep(self, command: str) -> None:
+        """Keep the file that the run wrote. Unusable if there is no file, or it is too large."""
+        try:
+            content = self.path.read_bytes()
+        except OSError as error:
+            why = f"`{command}` wrote no results to {self.path}: {error.strerror}"
+            raise Unusable("no_results", why) from error
+        if len(content) > MOST_BYTES:
+            why = f"{self.path} of `{command}` has more than {MOST_BYTES >> 20} MiB"
+            raise Unusable("no_results", f"{why}: leave raw data out")
+        text = content.decode("latin-1")  # one character per byte, whatever the encoding
+        self._kept.append(ResultsFile(str(self.path), text, self.format, self.threshold, self.gate))
+
+    def begin(self) -> None:
+        """Forget the files so far."""
+        self._kept.clear()
+
+    def files(self) -> tuple[ResultsFile, ...]:
+        """Return the files of the runs since ``begin``."""
+        return tuple(self._kept)
 
 
 @dataclass(slots=True, eq=False)

@@ -6,8 +6,6 @@ If a reference can't be computed, ValueError is raised, and the metric is missin
 from __future__ import annotations
 
 import copy
-import difflib
-import inspect
 import warnings
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -22,7 +20,7 @@ from perfci.collector import Work
 from perfci.errors import BenchmarkError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
 MODES = ("eager", "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 BACKEND_PREFIX = "backend:"
@@ -42,46 +40,21 @@ _IN_PLACE = frozenset(
 _WIDER = {torch.complex32: torch.complex128, torch.complex64: torch.complex128}
 
 
-def _check_mode(mode: str, where: str) -> None:
-    """Raise BenchmarkError if ``mode`` is neither a mode nor a backend of this torch."""
-    if mode in MODES:
-        return
-    # Listing the backends imports Dynamo (0.6-1 s), so it is done only if this isn't a plain mode.
-    backends = tuple(torch._dynamo.list_backends(exclude_tags=()))  # noqa: SLF001
-    if isinstance(mode, str) and mode.removeprefix(BACKEND_PREFIX) in backends:
-        return
-    known = [*MODES, *backends, *(BACKEND_PREFIX + name for name in backends)]
-    near = difflib.get_close_matches(str(mode), known, n=1)
-    hint = f"Did you mean `{near[0]}`? " if near else ""
-    raise BenchmarkError(
-        "unknown-mode",
-        f"{where}: {mode!r} is neither a mode nor a torch.compile backend",
-        f"{hint}Modes: {', '.join(MODES)}. Backends: {', '.join(backends)}.",
-    )
-
-
 def in_mode(target: Callable[..., Any], options: ModelOptions) -> Callable[..., Any]:
-    """Return ``target``, compiled if the mode says so. Raises BenchmarkError for wrong options."""
-    mode, where, more = options.mode, options.where, options.compile_options or {}
-    _check_mode(mode, where)
-    _check_options(more, where)
+    """Return ``target``, compiled if the mode says so. BenchmarkError if torch refuses options."""
+    mode, where = options.mode, options.where
     check_not_compiled(target, where)
     if mode == "eager":
         return target
-    if isinstance(target, torch.jit.ScriptModule):
-        raise BenchmarkError(
-            "torchscript-not-compilable",
-            f"{where}: torch.compile cannot compile TorchScript (mode {mode!r})",
-            "Measure it in mode `eager`, or save the model with torch.export.save.",
-        )
-    keywords = {**_mode_keywords(mode), **more}
+    keywords = {**_mode_keywords(mode), **(options.compile_options or {})}
     try:
         compiled: Callable[..., Any] = torch.compile(target, **keywords)
     except (RuntimeError, TypeError, ValueError) as error:
         raise BenchmarkError(
             "compile-refused",
             f"{where}: torch.compile refused {keywords}: {error}",
-            "Change mode or compile_options; torch takes `options` with the mode `default` only.",
+            f"Modes: {', '.join(MODES)}, and the names of torch.compile's backends. torch takes "
+            "`options` with the mode `default` only.",
         ) from error
     return compiled
 
@@ -90,19 +63,6 @@ def _mode_keywords(mode: str) -> dict[str, str]:
     if mode == "default":
         return {}  # torch takes `options` only without a mode, which means the same
     return {"mode": mode} if mode in MODES else {"backend": mode.removeprefix(BACKEND_PREFIX)}
-
-
-def _check_options(options: Mapping[str, Any], where: str) -> None:
-    accepted = set(inspect.signature(torch.compile).parameters) - {"model", "mode", "backend"}
-    for name in options:
-        if name not in accepted:
-            near = difflib.get_close_matches(str(name), accepted, n=1)
-            hint = f"Did you mean `{near[0]}`? " if near else ""
-            raise BenchmarkError(
-                "unknown-compile-option",
-                f"{where}: compile_options has {name!r}, which torch.compile doesn't take",
-                f"{hint}It takes: {', '.join(sorted(accepted))}; mode and backend go in `mode`.",
-            )
 
 
 def check_not_compiled(target: Any, where: str) -> None:
@@ -121,21 +81,10 @@ def check_not_compiled(target: Any, where: str) -> None:
 
 
 def chosen_device(options: ModelOptions) -> torch.device:
-    """Return the device, by default a GPU if there is one. BenchmarkError if it can't be used."""
-    device = options.device
-    if device is None:
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        chosen = torch.device(device)
-        torch.empty(1, device=chosen).cpu()
-    except (RuntimeError, AssertionError, NotImplementedError, TypeError) as error:
-        reason = str(error).strip().split("\n", 1)[0]
-        raise BenchmarkError(
-            "device-unusable",
-            f"{options.where}: device {device!r} can't be used here: {reason}",
-            "Leave `device` out to take a GPU where there is one, or give the benchmark a `skip`.",
-        ) from error
-    return chosen
+    """Return the device, by default a GPU if there is one."""
+    if options.device is not None:
+        return torch.device(options.device)
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def placed(tree: Any, device: torch.device) -> Any:
@@ -149,16 +98,6 @@ def module_of(target: Any) -> torch.nn.Module | None:
     """Return the module that ``target`` is, or is a method of."""
     owner = target if isinstance(target, torch.nn.Module) else getattr(target, "__self__", None)
     return owner if isinstance(owner, torch.nn.Module) else None
-
-
-def check_callable(target: Callable[..., Any], what: str, where: str) -> None:
-    """Raise BenchmarkError if ``target`` can't be called."""
-    if not callable(target) or isinstance(target, type):
-        raise BenchmarkError(
-            "not-callable",
-            f"{where}: {what} is {target!r}, which isn't a callable to measure",
-            "Give an instance of a torch.nn.Module or a function of tensors.",
-        )
 
 
 def work_of(

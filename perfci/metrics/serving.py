@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -41,20 +41,9 @@ METRICS = {
     Metric("end_to_end", "s", "sampled", 0.05, "warn"): (
         "time of a request from when it was due to its end, median"
     ),
-    # a worker serves tens of requests, so a share isn't known more finely even without any spread
-    Metric(
-        *("goodput", "ratio", "exact", 0.05, "warn", "higher"),
-        absolute=True,
-        step=0.02,
-    ): ("share of the requests that met the `objective`, if the benchmark gives one"),
-    Metric("error_rate", "ratio", "exact", 0.02, "fail", absolute=True, step=0.02): (
-        "share of the requests that failed, if the benchmark gives a limit"
-    ),
 }
 FIRST, END = "time_to_first_token", "end_to_end"
 _BETWEEN, _MEDIAN_BETWEEN = "inter_token_latency", "inter_token_latency_p50"
-OBJECTIVES = (FIRST, _BETWEEN, END)
-"""The metrics that an objective may have. ``inter_token_latency`` is a request's mean."""
 _TAILS = {"p95": 0.95, "p99": 0.99}
 
 
@@ -70,38 +59,20 @@ class Request:
         """Return the times between the request's tokens."""
         return [after - before for before, after in pairwise(self.tokens)]
 
-    def meets(self, objective: Mapping[str, float]) -> bool:
-        """Return whether the request took no more time than ``objective`` allows."""
-        between = max(1, len(self.tokens) - 1)
-        took = {
-            FIRST: self.tokens[0] - self.due,
-            _BETWEEN: (self.tokens[-1] - self.tokens[0]) / between,
-            END: self.ended - self.due,
-        }
-        return all(took[name] <= most for name, most in objective.items())
-
 
 @dataclass(slots=True)
 class Requests:
-    """Sums and times of the requests of all calls so far. Times in s.
+    """Sums and times of the requests of all calls so far. Times in s."""
 
-    ``count`` includes the ``failed`` requests, which have no times. Their share is a metric only
-    with ``count_failed``.
-    """
-
-    objective: Mapping[str, float]
-    count_failed: bool = False
     calls: dict[str, array[float]] = field(default_factory=dict)
     gaps: array[float] = field(default_factory=lambda: array("d"))
     firsts: array[float] = field(default_factory=lambda: array("d"))
     took: float = 0.0
     count: int = 0
-    failed: int = 0
     tokens: int = 0
-    met: int = 0
 
-    def add(self, requests: Sequence[Request], took: float, failed: int = 0) -> None:
-        """Add a call's requests, besides those that failed. The call took ``took``."""
+    def add(self, requests: Sequence[Request], took: float) -> None:
+        """Add the requests of a call, which took ``took``."""
         between = [gap for request in requests for gap in request.gaps()]
         firsts = [request.tokens[0] - request.due for request in requests]
         self._add(FIRST, firsts)
@@ -110,10 +81,8 @@ class Requests:
         self.gaps.extend(between)
         self.firsts.extend(firsts)
         self.took += took
-        self.count += len(requests) + failed
-        self.failed += failed
+        self.count += len(requests)
         self.tokens += sum(len(request.tokens) for request in requests)
-        self.met += sum(request.meets(self.objective) for request in requests)
 
     def _add(self, metric: str, times: Sequence[float]) -> None:
         self.calls.setdefault(metric, array("d")).append(median(times) if times else math.nan)
@@ -124,7 +93,7 @@ class Requests:
             return Reading()
         values = {
             "tokens_per_second": self.tokens / self.took,
-            "tokens_per_request": self.tokens / (self.count - self.failed),
+            "tokens_per_request": self.tokens / self.count,
         }
         missing = {}
         tails = ((_BETWEEN, self.gaps, "tokens after another"), (FIRST, self.firsts, "requests"))
@@ -139,8 +108,4 @@ class Requests:
         }
         if _MEDIAN_BETWEEN not in calls:
             missing[_MEDIAN_BETWEEN] = "calls of which no request had a second token"
-        if self.objective:
-            values["goodput"] = self.met / self.count
-        if self.count_failed:
-            values["error_rate"] = self.failed / self.count
         return Reading(values, missing, calls=calls)

@@ -13,6 +13,7 @@ import os
 import pickle
 import re
 import shutil
+import subprocess
 import sys
 import tempfile
 import textwrap
@@ -26,8 +27,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from perfci.api import how_it_ended, tied_command
 from perfci.api.definition import Benchmark
-from perfci.api.fresh_python import FreshPython
 from perfci.clock import perf_counter
 from perfci.collector import ExtraMetric, Work
 from perfci.errors import BenchmarkError, Unusable
@@ -57,6 +58,19 @@ _SIZE = Metric("object_size", "bytes", "exact", 0.05, "fail")
 _VALUE = Metric("value", "", "exact", 0.05, "warn")
 """The value of a ``track_`` benchmark. asv takes a lower value for better, whatever it means."""
 _UNITS = {"seconds": "s", "unit": ""}
+_RUN = """\
+import os, sys
+from timeit import timeit
+go, done, statement, setup, number = sys.argv[1:]
+def turn():
+    os.write(int(done), b".")
+    os.read(int(go), 1)
+    return 0.0
+timeit(stmt=statement, setup=setup, number=int(number), timer=turn)
+"""
+"""The process's program. ``timeit`` reads its timer once the set-up is done, and again after the
+statement. This timer reports each reading, and waits until it may go on.
+"""
 _Asv = Any
 """A benchmark of asv_runner's, which has no types."""
 
@@ -286,7 +300,7 @@ def _in_fresh_python(asv: _Asv, arguments: Sequence[Any], stack: ExitStack) -> W
     made = asv.func(*arguments)
     statement, setup = map(textwrap.dedent, made if isinstance(made, tuple) else (made, ""))
     extra = getattr(asv, "_timeraw_env", None) or {}
-    python = FreshPython(statement, setup, asv.number, extra)
+    python = _FreshPython(statement, setup, asv.number, extra)
     stack.callback(python.close)
     return Work(python.call, prepare=python.prepare, items=asv.number if asv.number > 1 else None)
 
@@ -316,3 +330,47 @@ class _ComputedValue:
         if not self._values:
             self._values.append(self._compute())
         return self._values[0]
+
+
+class _FreshPython:
+    """Runs a statement ``number`` times per call. Each call has a fresh process, already set up."""
+
+    def __init__(self, statement: str, setup: str, number: int, extra: Mapping[str, str]) -> None:
+        self._arguments = (statement, setup, str(number))
+        self._environment = {**os.environ, **extra}
+        self._process: subprocess.Popen[bytes] | None = None
+        self._go = self._done = -1
+
+    def prepare(self) -> None:
+        """Start the process, and wait until its set-up is done."""
+        self.close()
+        go, self._go = os.pipe()
+        self._done, done = os.pipe()
+        self._process = subprocess.Popen(
+            tied_command([sys.executable, "-c", _RUN, str(go), str(done), *self._arguments]),
+            stdin=subprocess.DEVNULL,
+            env=self._environment,
+            pass_fds=(go, done),
+        )
+        os.close(go)
+        os.close(done)
+        self._await("the set-up of the statement")
+
+    def call(self) -> None:
+        """Have the process run the statement, and wait until it has."""
+        os.write(self._go, b".")
+        self._await("the statement")
+
+    def _await(self, what: str) -> None:
+        if not os.read(self._done, 1) and self._process:
+            ended = how_it_ended(self._process.wait())
+            raise Unusable("process_ended", f"{what} {ended}; the worker's log says why")
+
+    def close(self) -> None:
+        """End the process."""
+        if self._process:
+            self._process.kill()
+            self._process.wait()
+            os.close(self._go)
+            os.close(self._done)
+            self._process = None

@@ -71,7 +71,6 @@ def test_whatever_yields_tokens_is_consumed_to_its_end(
     )
     assert measured["values"]["tokens_per_request"] == 5.0
     assert {FIRST, BETWEEN, "end_to_end", "tokens_per_second"} <= found(measured)
-    assert "goodput" not in found(measured)
 
 
 @pytest.mark.parametrize("load", ["", "concurrency=2, requests=3", "rate=2000.0, requests=3"])
@@ -91,10 +90,8 @@ def test_requests_are_timed_by_a_real_clock_where_the_benchmark_has_replaced_it(
 def test_an_endpoint_is_asked_and_its_server_is_gone_with_the_worker(
     bench: Bench, load: str
 ) -> None:
-    objective = f"{load}, objective={{'time_to_first_token': 60, 'inter_token_latency': 1e-9}}"
-    measured = bench.measure(served(bench, more=objective))
+    measured = bench.measure(served(bench, more=load))
     assert measured["values"]["tokens_per_request"] == 8.0  # OpenAI's first and last aren't tokens
-    assert measured["values"]["goodput"] == 0.0
     assert {FIRST, BETWEEN} <= found(measured)
     assert measured["values"]["children_cpu_time"] > 0  # the server's
 
@@ -108,7 +105,6 @@ def test_an_endpoint_is_asked_and_its_server_is_gone_with_the_worker(
         ("malformed", "bad_stream", "no server-sent event: '<p>502 Bad Gateway</p>'"),
         ("half", "bad_stream", "an event that is no JSON"),
         ("error", "bad_stream", "no blocks left"),
-        ("a wrong length", "bad_stream", "sent the length '-5'"),
         ("cut off", "bad_stream", "without `data: [DONE]`"),
         ("dies", "bad_stream", "was ended by signal 9 (Killed):\ndying of 4 tokens"),
         ("no health", "server_not_ready", "not ready within 0.3 s"),
@@ -243,10 +239,6 @@ def test_arrivals_are_those_of_their_seed_at_the_rate() -> None:
         (iter, {"rate": 2.0, "concurrency": 4}, "requests don't wait for others"),
         (iter, {"seed": []}, "a whole number"),
         ("https://127.0.0.1/", {}, "http:// with a host"),
-        (iter, {"error_rate": 1}, "0 or more, below 1"),
-        (iter, {"objective": [0.2]}, "most seconds by name: time_to_first_token"),
-        (iter, {"objective": {"latency": 1.0}}, "none of time_to_first_token"),
-        (iter, {"objective": {"end_to_end": "1 s"}}, "times in s: more than 0"),
     ],
 )
 def test_what_is_no_load_is_refused_where_it_is_written_with_what_is_allowed(

@@ -32,26 +32,6 @@ def test_it_is_told_with_file_and_line(bench: Bench, path: Path) -> None:
     assert advice
 
 
-@pytest.mark.parametrize(
-    ("option", "parameter", "told"),
-    [
-        ('name=["a", "b"]', "name", "`name` of `wrong` is ['a', 'b']"),
-        ("ids=3", "", "`ids` of `wrong` is 3"),
-        ("thresholds=[1]", "", "`thresholds` of `wrong` is [1]"),
-        ('metrics="latency_p50"', "", "`metrics` of `wrong` is 'latency_p50'"),
-        ('tags=["a", "b"]', "tags", "`tags` of `wrong` has an option's name"),
-        ("m=[1]", "n", "Did you mean `n`?"),
-    ],
-)
-def test_an_option_is_not_taken_for_an_axis(
-    bench: Bench, option: str, parameter: str, told: str
-) -> None:
-    bench.write(f"import perfci\n\n@perfci.benchmark({option})\ndef wrong({parameter}): ...\n")
-    (failure,) = bench.discover()["failures"]
-    assert failure["kind"] == "BenchmarkError"
-    assert told in failure["message"]
-
-
 def test_every_check_of_a_definition_has_a_wrong_file() -> None:
     assert len(WRONG) >= 19
 

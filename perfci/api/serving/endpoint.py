@@ -8,9 +8,14 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse
 from typing import Any
 from urllib.parse import urlsplit
 
-from perfci.api.serving.events import SHOWN_CHARACTERS, StreamEvent, payloads, stream_event
+from perfci.api.serving.events import (
+    SHOWN_CHARACTERS,
+    StreamEvent,
+    no_tokens,
+    payloads,
+    stream_event,
+)
 from perfci.api.serving.server import ended_servers
-from perfci.api.serving.tokens import no_tokens
 from perfci.errors import Unusable
 
 

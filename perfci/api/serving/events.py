@@ -1,35 +1,40 @@
-"""Server-sent events of a response, and the tokens that they carry."""
+"""Server-sent events of a response, and the number and the times of the tokens that they carry.
+
+An event may carry several tokens, and how many is known from the stream's ``usage``. The tokens of
+an event share the time since the event before.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from http.client import HTTPResponse
+from itertools import accumulate, pairwise
 from typing import Any
+
+from perfci.errors import Unusable
 
 SHOWN_CHARACTERS = 500
 """Most characters of a server's text in a message."""
-_CHUNK = 1 << 16
-_LONGEST_EVENT_LINE = 1 << 20
-_MOST_DIGITS = 18
-"""Digits of a ``Content-Length`` that are read. A longer number is as good as endless."""
-_BOM = "\ufeff".encode()
-"""Byte order mark, with which a stream of events may begin."""
+_LONGEST_LINE = 1 << 20
 _DONE = b"[DONE]"
 """Data of the event that ends a stream by OpenAI's convention."""
 _FIELDS = frozenset({b"data", b"event", b"id", b"retry", b""})
 """Fields of server-sent events. The empty name is that of a comment, which begins with a colon."""
 _NO_TEXT = frozenset({"role"})
 """Keys of a choice's ``delta`` that don't hold the model's text."""
+MOST_TOKENS = 1_000_000
+"""Most tokens of a request. Without a limit, an endless stream would take all memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamEvent:
     """One event of a stream. ``has_tokens`` tells whether it carries at least one token.
 
-    ``usage`` is the number of tokens
-    that the model has written so far, or None if the event doesn't report it.
+    ``usage`` is the number of tokens that the model has written so far, or None if the event
+    doesn't report it.
     """
 
     has_tokens: bool
@@ -42,9 +47,13 @@ def payloads(response: HTTPResponse) -> Iterator[str]:
     Raises ValueError for a line that isn't part of an event, and for a body that was cut off. A
     body without a length ends when the connection closes, so its last event has to be ``[DONE]``.
     """
+    ends_by_closing = not response.chunked and response.length is None
     data: list[bytes] = []
     done = False
-    for line in _lines(response):
+    while raw := response.readline(_LONGEST_LINE):
+        line = raw.rstrip(b"\r\n")
+        if line == raw:
+            raise ValueError(f"cut off a line, or sent one of more than {_LONGEST_LINE:,} bytes")
         if done:  # read the rest, too, so that the server ends this request
             continue
         if not line:
@@ -56,43 +65,16 @@ def payloads(response: HTTPResponse) -> Iterator[str]:
         if name not in _FIELDS:
             shown = repr(line.decode("utf-8", "replace")[:80])
             raise ValueError(f"sent a line that is no server-sent event: {shown}")
-        if name != b"data":
-            continue
-        value = value.removeprefix(b" ")
-        done = value == _DONE
-        if not done:
-            data.append(value)
-    if done:
-        return
-    if data:
+        if name == b"data":
+            value = value.removeprefix(b" ")
+            done = value == _DONE
+            data += [] if done else [value]
+    if response.length:
+        raise ValueError(f"ended {response.length} bytes early")
+    if data and not done:
         raise ValueError("ended in the middle of an event")
-    if not response.chunked and response.headers["Content-Length"] is None:
+    if ends_by_closing and not done:
         raise ValueError("closed the connection without `data: [DONE]`")
-
-
-def _lines(response: HTTPResponse) -> Iterator[bytes]:
-    """Yield the lines of a body as they arrive, without their ends."""
-    length = response.headers["Content-Length"]
-    if length and not response.chunked and not (length.isascii() and length.isdigit()):
-        raise ValueError(f"sent the length {length[:80]!r}")
-    left = int(length[:_MOST_DIGITS]) if length and not response.chunked else None
-    unread, begins = b"", True
-    while left is None or left > 0:
-        chunk = response.read1(_CHUNK if left is None else min(_CHUNK, left))
-        if not chunk:
-            break
-        if left is not None:
-            left -= len(chunk)
-        *lines, unread = (unread + chunk).split(b"\n")
-        for line in lines:
-            yield (line.removeprefix(_BOM) if begins else line).removesuffix(b"\r")
-            begins = False
-        if len(unread) > _LONGEST_EVENT_LINE:
-            raise ValueError(f"sent a line of more than {_LONGEST_EVENT_LINE:,} bytes")
-    if left:
-        raise ValueError(f"ended {left} bytes early")
-    if unread:
-        raise ValueError("ended in the middle of a line")
 
 
 def stream_event(payload: str) -> StreamEvent:
@@ -133,3 +115,69 @@ def _has_tokens(choice: Any) -> bool:
     if isinstance(delta, dict):
         values += [value for name, value in delta.items() if name not in _NO_TEXT]
     return any(values)
+
+
+def token_times(times: Sequence[float], events: Sequence[StreamEvent]) -> array[float]:
+    """Return the times of a request's tokens, from its events or, without any, its items.
+
+    Raises Unusable for a stream that reports no token, or too many.
+    """
+    if not events:
+        return array("d", times)
+    shares, total = _reported(events)
+    if total > MOST_TOKENS:
+        raise endless()
+    if total < 1:
+        raise no_tokens()
+    carrying = zip(times, events, strict=True)
+    return spread([time for time, event in carrying if event.has_tokens], shares, total)
+
+
+def _reported(events: Sequence[StreamEvent]) -> tuple[list[int], int]:
+    """Return each event's share of the tokens, and their number, by the usage or the events.
+
+    Some servers report the usage with each event. From others, only the total is known, and the
+    events have equal shares.
+    """
+    count = sum(event.has_tokens for event in events)
+    reported = [event.usage for event in events if event.usage is not None]
+    if not reported:
+        return [1] * count, count
+    by_event = [event.usage for event in events if event.has_tokens]
+    if None in by_event:
+        return [1] * count, reported[-1]
+    so_far = [0, *(usage for usage in by_event if usage is not None)]
+    return [max(0, after - before) for before, after in pairwise(so_far)], reported[-1]
+
+
+def spread(times: Sequence[float], shares: Sequence[int], total: int) -> array[float]:
+    """Return the times of ``total`` tokens of events at ``times``, by each event's share.
+
+    The first event's tokens come at its time. The tokens of a later event are spread evenly over
+    the time since the event before, because the server made them in that time.
+    """
+    tokens = array("d")
+    sums = list(accumulate(shares if any(shares) else [1] * len(times)))
+    reached, before = 0.0, None
+    for time, share in zip(times, sums, strict=True):
+        until = share * total / sums[-1]
+        if before is None:
+            tokens.extend([time] * min(total, max(1, int(until))))
+        while before is not None and len(tokens) + 1 <= until:
+            part = (len(tokens) + 1 - reached) / (until - reached)
+            tokens.append(before + (time - before) * part)
+        reached, before = until, time
+    return tokens
+
+
+def no_tokens() -> Unusable:
+    """Return the failure of a stream that ends before its first token."""
+    return Unusable("no_tokens", "a request ended without a token: yield one at least")
+
+
+def endless() -> Unusable:
+    """Return the failure of a stream that doesn't end."""
+    return Unusable(
+        "endless_stream",
+        f"a request gave more than {MOST_TOKENS:,} tokens: end the stream, as by `max_tokens`",
+    )

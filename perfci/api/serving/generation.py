@@ -8,14 +8,12 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import accumulate, chain
 from typing import Any
 
-from perfci.api import are_texts, is_count, is_number, is_positive, require_right
+from perfci.api import are_texts, is_count, is_positive, require_right
 from perfci.api.serving.endpoint import Endpoint, is_url
 from perfci.api.serving.load import RequestLoad
 from perfci.collector import Work
-from perfci.metrics.serving import OBJECTIVES
 
 _OPEN_LOOP_REQUESTS = 16
-_NAMES = ", ".join(OBJECTIVES)
 
 
 def generate(
@@ -27,8 +25,6 @@ def generate(
     requests: int | None = None,
     rate: float | None = None,
     seed: int = 0,
-    objective: Mapping[str, float] | None = None,
-    error_rate: float = 0.0,
 ) -> Work:
     """Return the work of a load's requests for tokens, each consumed to its end.
 
@@ -37,19 +33,12 @@ def generate(
 
     Closed loop: ``concurrency`` clients make ``requests`` in all (default: one each). Open loop:
     ``requests`` (16) arrive at ``rate`` a second, at random times of ``seed``, the same in every
-    call. ``objective`` has the longest times, in s, of the requests that count as ``goodput``.
-
-    A URL's tokens are counted by the ``usage`` that it reports, or else by its events.
-    ``error_rate`` is the share of requests that may fail.
+    call. A URL's tokens are counted by the ``usage`` that it reports, or else by its events.
     """
     require_right(
         "generate",
         "bad-load",
-        chain(
-            _wrong_stream(stream, body, headers),
-            _wrong_load(concurrency, requests, rate, seed, objective or {}),
-            _wrong_share(error_rate),
-        ),
+        chain(_wrong_stream(stream, body, headers), _wrong_load(concurrency, requests, rate, seed)),
         'Write perfci.generate(stream) or perfci.generate("http://127.0.0.1:8000/generate", '
         'body={"prompt": "…"}, concurrency=4): docs/serving.md.',
     )
@@ -58,11 +47,9 @@ def generate(
     count = requests or (concurrency if closed else _OPEN_LOOP_REQUESTS)
     load = RequestLoad(
         opened,
-        dict(objective or {}),
         count,
         clients=concurrency if closed else count,
         arrivals=() if rate is None else arrivals(rate, count, seed),
-        error_rate=error_rate,
     )
     return Work(load, items=float(count), observer=load)
 
@@ -91,9 +78,7 @@ def _wrong_stream(stream: Any, body: Any, headers: Any) -> Iterator[str]:
         yield f"`headers` is {headers!r}; give texts by name"
 
 
-def _wrong_load(
-    concurrency: Any, requests: Any, rate: Any, seed: Any, objective: Any
-) -> Iterator[str]:
+def _wrong_load(concurrency: Any, requests: Any, rate: Any, seed: Any) -> Iterator[str]:
     """Yield errors in the load, each with its correction."""
     if not is_count(concurrency):
         yield f"`concurrency` is {concurrency!r}; give how many clients there are: 1 or more"
@@ -109,16 +94,3 @@ def _wrong_load(
         yield "an open loop (`rate`) has no `concurrency`: requests don't wait for others"
     if not isinstance(seed, int):
         yield f"`seed` is {seed!r}; give a whole number"
-    if not isinstance(objective, Mapping):
-        yield f"`objective` is {objective!r}; give the most seconds by name: {_NAMES}"
-        return
-    if strange := [name for name in objective if name not in OBJECTIVES]:
-        yield f"`objective` names {', '.join(map(repr, strange))}, none of {_NAMES}"
-    if not all(map(is_positive, objective.values())):
-        yield f"`objective` is {objective!r}; give times in s: more than 0"
-
-
-def _wrong_share(error_rate: Any) -> Iterator[str]:
-    """Yield what is wrong with the share of requests that may fail."""
-    if not is_number(error_rate) or not 0 <= error_rate < 1:
-        yield f"`error_rate` is {error_rate!r}; give the share that may fail: 0 or more, below 1"

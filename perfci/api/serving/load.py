@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import AsyncIterable, Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterable, Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from time import sleep
 from typing import TYPE_CHECKING, Any
 
-from perfci.api.serving.events import StreamEvent
+from perfci.api.serving.events import MOST_TOKENS, StreamEvent, endless, no_tokens, token_times
 from perfci.api.serving.server import require_running
-from perfci.api.serving.tokens import MOST_TOKENS, endless, no_tokens, token_times
 from perfci.clock import perf_counter
 from perfci.errors import Unusable
 from perfci.metrics import Reading
@@ -31,24 +30,18 @@ class RequestLoad:
     """Makes a call's requests, reads each to its end, and keeps their times.
 
     ``clients`` clients make ``count`` requests in all. If there are ``arrivals``, each request is
-    made at its arrival time. Up to a share of ``error_rate`` of all requests may fail.
+    made at its arrival time.
     """
 
     opened: Callable[[], Any]
-    objective: Mapping[str, float]
     count: int
     clients: int
     arrivals: tuple[float, ...] = ()
-    error_rate: float = 0.0
-    _requests: Requests = field(init=False)
+    _requests: Requests = field(default_factory=Requests)
     _unused: list[Any] = field(default_factory=list)
     _asynchronous: bool | None = None
     _threads: ThreadPoolExecutor | None = None
     _runner: Runner | None = None
-    _failure: Unusable | None = None
-
-    def __post_init__(self) -> None:
-        self.begin()
 
     def __call__(self) -> None:
         """Make a call's requests."""
@@ -56,31 +49,22 @@ class RequestLoad:
         streams = self._read_streams()
         took = perf_counter() - began
         require_running()
-        failures = [stream for stream in streams if isinstance(stream, Unusable)]
-        self._failure = self._failure or next(iter(failures), None)
-        if len(failures) == len(streams):
-            raise failures[0]
         requests = [
             replace(request, tokens=token_times(request.tokens, events))
-            for request, events in (each for each in streams if not isinstance(each, Unusable))
+            for request, events in streams
         ]
-        self._requests.add(requests, took, failed=len(failures))
+        self._requests.add(requests, took)
 
     def begin(self) -> None:
         """Forget the requests so far."""
-        self._requests = Requests(self.objective, count_failed=self.error_rate > 0)
-        self._failure = None
+        self._requests = Requests()
 
     def reading(self) -> Reading:
-        """Return the metrics of the requests. Unusable if more failed than may."""
-        failed, count = self._requests.failed, self._requests.count
-        if self._failure and failed > self.error_rate * count:
-            many = f"{failed} of {count} requests failed, more than a share of {self.error_rate:g}"
-            raise Unusable("too_many_errors", f"{many}. The first: {self._failure}")
+        """Return the metrics of the requests."""
         return self._requests.reading()
 
-    def _read_streams(self) -> list[_Stream | Unusable]:
-        """Make a call's requests. Return their streams, or the failures if some may happen."""
+    def _read_streams(self) -> list[_Stream]:
+        """Make a call's requests, and return their streams."""
         first = None
         if self._asynchronous is None:
             first = perf_counter()
@@ -90,7 +74,7 @@ class RequestLoad:
             return self._in_event_loop()
         if self.clients == 1 and not self.arrivals:
             due = (first, *[None] * (self.count - 1))
-            return [self._tried(moment) for moment in due]
+            return [self._read(moment) for moment in due]
         return self._in_threads()
 
     def _open(self) -> Any:
@@ -100,15 +84,7 @@ class RequestLoad:
         except IndexError:
             return self.opened()
 
-    def _tried(self, due: float | None = None) -> _Stream | Unusable:
-        try:
-            return self._read(due)
-        except Unusable as failure:
-            if not self.error_rate:
-                raise
-            return failure
-
-    def _read(self, due: float | None) -> _Stream:
+    def _read(self, due: float | None = None) -> _Stream:
         due = perf_counter() if due is None else due
         stream = self._open()
         if isinstance(stream, _NO_STREAM) or not isinstance(stream, Iterable):
@@ -122,7 +98,7 @@ class RequestLoad:
                 raise endless()
         return _ended(due, times), events
 
-    def _in_threads(self) -> list[_Stream | Unusable]:
+    def _in_threads(self) -> list[_Stream]:
         from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 
         if self._threads is None:
@@ -130,18 +106,18 @@ class RequestLoad:
         submit = self._threads.submit
         if self.arrivals:
             began = perf_counter()
-            futures: list[Future[_Stream | Unusable]] = []
+            futures: list[Future[_Stream]] = []
             for after in self.arrivals:
                 sleep(max(0.0, began + after - perf_counter()))
-                futures.append(submit(self._tried, began + after))
+                futures.append(submit(self._read, began + after))
         else:  # a client makes its next request as soon as its last one has ended
-            futures = [submit(self._tried) for _ in range(self.count)]
+            futures = [submit(self._read) for _ in range(self.count)]
         done, _ = wait(futures, return_when=FIRST_EXCEPTION)
         for future in done:
             future.result()
         return [future.result() for future in futures]
 
-    def _in_event_loop(self) -> list[_Stream | Unusable]:
+    def _in_event_loop(self) -> list[_Stream]:
         import asyncio
 
         if (
@@ -150,7 +126,7 @@ class RequestLoad:
             self._runner = asyncio.Runner()
         return self._runner.run(self._all_streams())
 
-    async def _all_streams(self) -> list[_Stream | Unusable]:
+    async def _all_streams(self) -> list[_Stream]:
         import asyncio
 
         began = perf_counter()
