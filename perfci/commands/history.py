@@ -230,20 +230,16 @@ def with_past(
     from perfci.model.report import Past
     from perfci.report.outline import outline
     from perfci.trend import SeriesKey
-    from perfci.trend.timelines import earlier_names
 
     moved = outline(report).moved[:_MOST_ROWS]
-    names = {
-        SeriesKey(report.environment.key, row.case, row.metric): earlier_names(row.case, aliases)
-        for row in moved
-    }
-    if not names:
+    keys = [SeriesKey(report.environment.key, row.case, row.metric) for row in moved]
+    if not keys:
         return report
     named = repository.default_base() if repository else None
     branch = (named or "main").removeprefix("origin/")
     try:
         with open_history(address, create=False) as history:
-            newest = history.newest(names, _RUNS_SHOWN, branch)
+            newest = history.newest(keys, _RUNS_SHOWN, branch, aliases)
     except PerfciError as error:
         say(f"perfci: the report is without its history: {error.message}", err=True)
         return report

@@ -111,7 +111,7 @@ def trend_of(
     from perfci.trend import dates_of
     from perfci.trend.changes import analyse, settled
     from perfci.trend.events import group_events
-    from perfci.trend.timelines import arrange, health, series_gone
+    from perfci.trend.timelines import arrange, health
     from perfci.version import VERSION
 
     loaded = history.load_arrays()
@@ -136,7 +136,6 @@ def trend_of(
         notes=(*first, *git.notes, *arranged.notes),
         too_few=analysed.too_few,
         reported_before=bool(known),
-        gone=series_gone(arranged.timelines, arranged.series),
         events=group_events(changes, arranged.series, arranged.timelines, known),
         recent_days=settings.drift_days,
         forge=git.forge,

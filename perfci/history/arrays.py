@@ -49,12 +49,9 @@ class History:
         series_of_row = np.repeat(np.arange(len(series), dtype=np.int32), counts)
         runs = _joined([each.runs for each in series], np.int32)
         values = _joined([each.values for each in series], np.float64)
-        # the loaded runs are in the order of measuring, and mostly so are a series' values
         order_key = series_of_row * np.int64(len(self.loaded.runs)) + runs
-        if not np.all(order_key[1:] > order_key[:-1]):
-            order = np.argsort(order_key, kind="stable")
-            runs, values = runs[order], values[order]
-        del order_key  # as large as all values
+        order = np.argsort(order_key, kind="stable")
+        runs, values = runs[order], values[order]
         headers = [run.header for run in self.loaded.runs]
 
         def by_series(texts: Iterable[str]) -> pd.Categorical:

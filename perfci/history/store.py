@@ -26,6 +26,7 @@ from perfci.history.runs import (
 from perfci.history.schema import document, unpacked_points
 from perfci.model.run import GateOutcome, RecordedRun, RunHeader
 from perfci.trend import KnownChange, LoadedHistory, SeriesKey
+from perfci.trend.timelines import current_name
 
 _RUNS_IN_TRANSACTION = 20
 """Several runs at a time, because waiting for the disk takes longer than writing one run."""
@@ -117,21 +118,21 @@ class OpenHistory:
         yield from self.known_changes()
 
     def newest(
-        self, names: Mapping[SeriesKey, Collection[str]], last: int, branch: str
+        self, keys: Collection[SeriesKey], last: int, branch: str, aliases: Mapping[str, str]
     ) -> Mapping[SeriesKey, tuple[float, ...]]:
         """Return the values of series in the newest ``last`` runs of ``branch``, oldest first.
 
-        ``names`` maps each series to its case's earlier names. A series without values is left out.
+        ``aliases`` map earlier names of cases. A series without values is left out.
         """
         values: dict[SeriesKey, tuple[float, ...]] = {}
         with self._database.reading() as connection:
-            for environment in {key.environment for key in names}:
+            for environment in {key.environment for key in keys}:
                 runs = [
                     dict(zip(*points_of(connection, run), strict=True))
                     for run in reversed(_newest_runs(connection, environment, last, branch))
                 ]
-                for key in (key for key in names if key.environment == environment):
-                    numbers = _numbers_of(connection, key, names[key])
+                for key in (key for key in keys if key.environment == environment):
+                    numbers = _numbers_of(connection, key, aliases)
                     here = (next((run[n] for n in numbers if n in run), None) for run in runs)
                     values[key] = tuple(value for value in here if value is not None)
         return {key: recorded for key, recorded in values.items() if recorded}
@@ -295,16 +296,13 @@ def _newest_runs(connection: Connection, environment: str, last: int, branch: st
     return connection.execute(newest).scalars().all()
 
 
-def _numbers_of(connection: Connection, key: SeriesKey, earlier: Collection[str]) -> list[int]:
-    """Return a series' number under its case's own name, then those under its ``earlier`` names."""
+def _numbers_of(connection: Connection, key: SeriesKey, aliases: Mapping[str, str]) -> list[int]:
+    """Return a series' number under its case's own name, then those under its earlier names."""
     series = schema.series.c
-    rows = connection.execute(
-        select(series.number, series.case).where(
-            series.environment == key.environment,
-            series.case.in_((key.case, *earlier)),
-            series.metric == key.metric,
-        )
+    query = select(series.number, series.case).filter_by(
+        environment=key.environment, metric=key.metric
     )
+    rows = [row for row in connection.execute(query) if current_name(row.case, aliases) == key.case]
     return [number for number, _ in sorted(rows, key=lambda row: row.case != key.case)]
 
 

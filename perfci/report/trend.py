@@ -10,7 +10,7 @@ from typing import Any
 from perfci.report.clean import Clean
 from perfci.report.exporters.json import json_text
 from perfci.report.site.catalogue import SeriesStanding, standings
-from perfci.report.site.words import bisect_command, pull_request, sort_events
+from perfci.report.site.words import bisect_command, pull_request
 from perfci.trend import (
     Change,
     Drift,
@@ -29,7 +29,6 @@ TREND_SCHEMA = "perfci.trend/1"
 def trend_json(trend: Trend) -> Clean:
     """Return ``trend`` as JSON. A value that is unknown or not a number is null."""
     standing = standings(trend)
-    unmeasured = {event.id for event in sort_events(trend).unmeasured}
     by_key = {series.key: series for series in trend.series}
     health = asdict(trend.health)
     dates = {key: dates_of(timeline) for key, timeline in trend.timelines.items()}
@@ -39,10 +38,7 @@ def trend_json(trend: Trend) -> Clean:
         "created_at": trend.created_at,
         "environments": list(map(_plain_environment, trend.timelines.values())),
         "changes": [_plain_change(change, trend, by_key) for change in trend.changes],
-        "events": [
-            _plain_event(event, trend, by_key) | {"unmeasured": event.id in unmeasured}
-            for event in trend.events
-        ],
+        "events": [_plain_event(event, trend, by_key) for event in trend.events],
         "withdrawn": [_plain_withdrawal(entry, by_key) for entry in trend.withdrawn],
         "drifts": [_plain_drift(drift, by_key) for drift in trend.drifts],
         "health": health
@@ -54,7 +50,6 @@ def trend_json(trend: Trend) -> Clean:
             _plain_series(
                 series, standing.get(series.key), trend.timelines[series.key.environment], dates
             )
-            | {"gone": series.key in trend.gone}
             for series in trend.series
         ],
         "releases": {sha: ", ".join(names) for sha, names in trend.releases.items()},

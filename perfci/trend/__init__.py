@@ -315,10 +315,10 @@ class Trend:
 
     ``events`` group the changes by place, the newest first.
 
-    The series in ``too_few`` are too short to be examined, those in ``gone`` are no longer
-    measured. ``reported_before``: whether an earlier report named a change. In a first report the
-    changes of the last ``recent_days`` are new. ``forge`` is the repository's page on the web.
-    ``withdrawn`` are changes that no earlier report withdrew.
+    The series in ``too_few`` are too short to be examined. ``reported_before``: whether an earlier
+    report named a change. In a first report the changes of the last ``recent_days`` are new.
+    ``forge`` is the repository's page on the web. ``withdrawn`` are changes that no earlier report
+    withdrew.
     """
 
     created_at: str
@@ -332,7 +332,6 @@ class Trend:
     notes: tuple[str, ...] = ()
     too_few: frozenset[SeriesKey] = frozenset()
     reported_before: bool = True
-    gone: frozenset[SeriesKey] = frozenset()
     events: tuple[TrendEvent, ...] = ()
     recent_days: int = 14
     forge: str = ""

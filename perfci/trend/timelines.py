@@ -27,8 +27,6 @@ _LONGEST_CHAIN = 100
 """Most aliases that are followed one after the other. Aliases in a circle would have no end."""
 _OWN_SOURCES = {"run", "compare", "check", "nightly"}
 """Sources of runs that perfci measured itself. Other runs were imported now and then."""
-_DAYS_UNTIL_GONE = 14
-"""A series is gone if its environment was measured on this many later days without the series."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,21 +97,6 @@ def current_name(case: str, aliases: Mapping[str, str]) -> str:
             return case
         case = renamed
     return case
-
-
-def earlier_names(case: str, aliases: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the other names under which ``case`` may have been recorded, before it was renamed."""
-    names: list[str] = []
-    waiting = [case]
-    while waiting:
-        name = waiting.pop()
-        benchmark, bracket, axes = name.partition("[")
-        olds = [old for old, new in aliases.items() if new == name]
-        if bracket:
-            olds += [old + bracket + axes for old, new in aliases.items() if new == benchmark]
-        waiting += (fresh := [old for old in olds if old not in names and old != case])
-        names += fresh
-    return tuple(name for name in names if current_name(name, aliases) == case)
 
 
 def _folded(notes: Sequence[str]) -> str:
@@ -363,28 +346,3 @@ def _missing_nights(timeline: Timeline) -> tuple[str, ...]:
     if not days:
         return ()
     return tuple(date_of(day) for day in range(min(days), max(days)) if day not in days)
-
-
-def series_gone(
-    timelines: Mapping[str, Timeline], series: Sequence[Series]
-) -> frozenset[SeriesKey]:
-    """Return the series that are no longer measured in their environment.
-
-    Days with runs are counted, and not the time between runs, because a wrong clock may put a run
-    far ahead.
-    """
-    import numpy as np
-
-    days = {
-        key: np.array([day_of(run.measured_at) or 0 for run in timeline.runs])
-        for key, timeline in timelines.items()
-    }
-    distinct_days = {key: np.unique(days_there) for key, days_there in days.items()}
-    gone = set()
-    for entry in series:
-        measured_on = distinct_days[entry.key.environment]
-        last = days[entry.key.environment][entry.rows].max()
-        later = len(measured_on) - int(np.searchsorted(measured_on, last, side="right"))
-        if later >= _DAYS_UNTIL_GONE:
-            gone.add(entry.key)
-    return frozenset(gone)

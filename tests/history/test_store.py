@@ -192,7 +192,7 @@ def test_the_newest_runs_of_the_branch_in_the_order_of_their_commits(place: str)
     elsewhere = recorded(6, branch="(none)"), recorded(7, environment=THERE)
     with open_history(place) as history:
         history.record([*nights, *elsewhere])
-        found = history.newest({KEY: ()}, 3, "main")
+        found = history.newest([KEY], 3, "main", {})
     by_number = {run.position: run.points[0].value for run in nights}
     assert found == {KEY: (by_number[3], by_number[4], by_number[5])}
 
@@ -207,4 +207,6 @@ def test_a_renamed_case_has_the_values_of_its_earlier_names_and_of_a_run_with_bo
     with open_history(place) as history:
         history.record([named(1, "older"), named(2, "older", "new"), named(3, "new", "older")])
         key = KEY._replace(case="new")
-        assert history.newest({key: ("old", "older")}, 3, "main") == {key: (1.5, 2.3, 3.3)}
+        assert history.newest([key], 3, "main", {"older": "old", "old": "new"}) == {
+            key: (1.5, 2.3, 3.3)
+        }

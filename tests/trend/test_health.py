@@ -2,13 +2,12 @@
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from perfci.model.run import GateOutcome
 from perfci.trend import Timeline
-from perfci.trend.timelines import health, series_gone
-from tests.trend.histories import ENVIRONMENT, run, series, timelines
+from perfci.trend.timelines import health
+from tests.trend.histories import ENVIRONMENT, run
 
 OUTCOME = GateOutcome(
     id="1",
@@ -67,13 +66,3 @@ def test_what_another_tool_measured_lacks_no_nights():
     told = health([], lines)
 
     assert {key: len(dates) for key, dates in told.missing_nights.items()} == {"own": 1}
-
-
-def test_a_benchmark_that_its_environments_last_two_weeks_lack_is_gone():
-    def of(case: str, *rows: int):
-        return series(np.ones(len(rows)), case, rows=np.array(rows, dtype=np.int32))
-
-    many = [of("new", 59), of("rare", 0, 46), of("removed", 0, 1, 45)]
-
-    gone = series_gone(timelines(60), many)
-    assert {key.case for key in gone} == {"removed"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,8 +14,6 @@ from perfci.trend import (
     change_points,
 )
 from perfci.trend.change_points import examine_all
-from perfci.trend.timelines import series_gone
-from tests.trend.histories import ENVIRONMENT, date, series, timelines
 
 NIGHTS = 60
 
@@ -55,27 +52,3 @@ def test_a_series_without_a_strong_candidate_has_no_move(
     assert any(quick)
     monkeypatch.setattr(change_points, "STRONGEST_CANDIDATE", 99.0)
     assert not any(examine_all(many, settings))
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_what_is_gone_is_counted_in_days_with_runs(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    (line,) = timelines(NIGHTS).values()
-    days = rng.permutation(NIGHTS) if seed % 2 else np.arange(NIGHTS) // 2
-    runs = tuple(
-        replace(one, measured_at=date(int(day)), committed_at="")
-        for one, day in zip(line.runs, days, strict=True)
-    )
-    lines = {ENVIRONMENT: replace(line, runs=runs)}
-    many = []
-    for number in range(NIGHTS):
-        rows = np.sort(rng.choice(NIGHTS, 1 + number // 6, replace=False)).astype(np.int32)
-        many.append(series(np.ones(len(rows)), f"case_{number}", rows=rows))
-    measured = sorted(set(days.tolist()))
-    expected = {
-        one.key
-        for one in many
-        if sum(day > max(days[one.rows]) for day in measured) >= 14
-    }  # fmt: skip
-    assert series_gone(lines, many) == expected
-    assert 0 < len(expected) < NIGHTS

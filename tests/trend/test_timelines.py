@@ -11,7 +11,7 @@ from perfci.trend import (
     Timeline,
     dates_of,
 )
-from perfci.trend.timelines import ArrangedHistory, arrange, current_name, earlier_names
+from perfci.trend.timelines import ArrangedHistory, arrange, current_name
 from tests.trend.histories import ENVIRONMENT, date, run
 
 KEY = SeriesKey(ENVIRONMENT, "encoder", "latency_p50")
@@ -121,23 +121,6 @@ def test_aliases_name_cases_or_benchmarks_and_may_be_chained(case, name):
     aliases = {"a": "b", "b": "c", "a[x=3]": "special[y=3]", "circle": "circle"}
 
     assert current_name(case, aliases) == name
-
-
-@pytest.mark.parametrize(
-    ("case", "names"),
-    [
-        ("c[x=1]", {"a[x=1]", "b[x=1]"}),
-        ("special[y=3]", {"a[x=3]"}),
-        ("c[x=3]", {"b[x=3]"}),
-        ("c", {"a", "b"}),
-        ("a[x=1]", set()),
-        ("circle", set()),
-    ],
-)
-def test_earlier_names_are_those_that_became_this_one(case, names):
-    aliases = {"a": "b", "b": "c", "a[x=3]": "special[y=3]", "circle": "circle"}
-
-    assert set(earlier_names(case, aliases)) == names
 
 
 def test_values_in_an_older_unit_are_converted_and_named():

@@ -115,12 +115,12 @@ def read(plain: Any, name: str, companion: Callable[[str], Any]) -> ForeignResul
 
 def _add(builder: RunBuilder, benchmark: str, result: _AsvResult, described: _AsvBenchmark) -> None:
     combinations = math.prod(len(values) for values in result.params)
-    values = result.result if result.result is not None else [None] * min(combinations, 1000)
-    if len(values) != combinations and result.result is not None:
-        builder.skip(benchmark, f"{len(values)} results for {combinations} combinations")
-        return
     if combinations > _MOST_COMBINATIONS:
         builder.skip(benchmark, f"{combinations:,} combinations of parameters")
+        return
+    values = result.result if result.result is not None else [None] * combinations
+    if len(values) != combinations:
+        builder.skip(benchmark, f"{len(values)} results for {combinations} combinations")
         return
     metric, unit = _metric(benchmark, described)
     left_out = 0

@@ -51,7 +51,7 @@ def standings(trend: Trend) -> dict[SeriesKey, SeriesStanding]:
     known += [
         (drift.series, SeriesStanding("drifting", False, drift=drift))
         for drift in trend.drifts
-        if drift.worse and drift.series not in trend.gone
+        if drift.worse
     ]
     standing: dict[SeriesKey, SeriesStanding] = {}
     for key, each in sorted(known, key=lambda entry: entry[1].urgency):

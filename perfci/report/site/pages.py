@@ -86,7 +86,6 @@ def overview_page(
         "mood": "worse" if groups.open else "better" if groups.new_better else "steady",
         **rows.first("new", new, MOST_NEW),
         **rows.first("open", groups.open_worse, MOST_OPEN),
-        **rows.first("unmeasured", groups.unmeasured, MOST_OPEN),
         **rows.first("drifts", groups.drifts_worse, MOST_OPEN),
         **TrendRows(trend, listed, drawn=False).first("earlier", groups.earlier, MOST_EARLIER),
         "one_environment": len(listed.labels) == 1,
@@ -223,7 +222,6 @@ def trend_lines(trend: Trend) -> tuple[str, ...]:
     for title, items in (
         ("", (*groups.new_worse, *groups.new_better)),
         ("Still worse:", groups.open_worse),
-        ("Open, but no longer measured:", groups.unmeasured),
         ("Slow drift:", groups.drifts_worse),
     ):
         lines += [title] if title and items else []
@@ -249,7 +247,6 @@ def render_trend_markdown(trend: Trend, limit: int = LIMIT) -> str:
         **_summary(trend, groups, listed),
         **rows.first("new", new, MOST_ROWS),
         **rows.first("open", groups.open_worse, MOST_ROWS),
-        **rows.first("unmeasured", groups.unmeasured, MOST_ROWS),
         **rows.first("drifts", groups.drifts_worse, MOST_ROWS),
         **rows.first("accepted", accepted, MOST_ROWS),
         withdrawn=tuple(map(words.withdrawal_text, trend.withdrawn[:MOST_ROWS])),

@@ -13,7 +13,7 @@ from perfci.report.drawing import Spark, spark
 from perfci.report.site import words
 from perfci.report.site.catalogue import Catalogue, slug
 from perfci.report.site.words import address, pull_request, shown
-from perfci.trend import Change, Drift, SeriesKey, Trend, TrendEvent, benchmark_of, dates_of
+from perfci.trend import Change, Drift, SeriesKey, Trend, TrendEvent, benchmark_of
 from perfci.units import first_of, format_value, listed
 
 LONGEST_SUBJECT = 120
@@ -87,9 +87,8 @@ class TrendRows:
         replace those of the one.
         """
         row = replace(self._change(event.outstanding[0]), bisect=words.bisect_command(event))
-        ended = self._ended(event)
         if len(event.changes) == 1:
-            return replace(row, note=_joined(words.event_text(event), row.note, ended))
+            return replace(row, note=_joined(words.event_text(event), row.note))
         series = dict.fromkeys(change.series for change in event.outstanding)
         cases = {key.case for key in series}
         metrics = list(dict.fromkeys(shown(key.metric) for key in series))
@@ -107,18 +106,9 @@ class TrendRows:
             commits=words.range_text(event),
             commits_href=address(self._trend.forge, event.commits),
             surety="",
-            note=_joined(_note_of_several(event), ended),
+            note=_note_of_several(event),
             id=event.id,
         )
-
-    def _ended(self, event: TrendEvent) -> str:
-        """Return when the event's open series were last measured, or "" if any still is."""
-        keys = [change.series for change in event.outstanding]
-        if event.status != "known" or not self._trend.gone.issuperset(keys):
-            return ""
-        last_row = max(int(self._series[key].rows[-1]) for key in keys)
-        last = dates_of(self._trend.timelines[event.environment])[last_row]
-        return f"last measured {words.day(last)}"
 
     def _change(self, change: Change) -> TrendRow:
         import numpy as np

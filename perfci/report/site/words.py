@@ -50,7 +50,7 @@ def headline(trend: Trend, groups: SortedEvents) -> str:
         return "Nothing is recorded yet"
     new = changes_of(groups.open, "new", worse=True)
     worse, better = series_of(new), series_of(changes_of(groups.new_better, "new", worse=False))
-    older = len(groups.open_worse) + len(groups.unmeasured)
+    older = len(groups.open_worse)
     days = f" in the last {trend.recent_days} days" if trend.changes else ""
     since = " since the last report" if trend.reported_before else days
     parts = []
@@ -283,48 +283,43 @@ def _series(number: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SortedEvents:
-    """The events in groups. Each group is sorted, the worst first, but ``earlier`` newest first.
-
-    ``unmeasured`` are open regressions whose series are no longer measured.
-    """
+    """The events in groups. Each group is sorted, the worst first, but ``earlier`` newest first."""
 
     new_worse: tuple[TrendEvent, ...]
     new_better: tuple[TrendEvent, ...]
     open_worse: tuple[TrendEvent, ...]
-    unmeasured: tuple[TrendEvent, ...]
     earlier: tuple[TrendEvent, ...]
     drifts_worse: tuple[Drift, ...]
 
     @property
     def open(self) -> tuple[TrendEvent, ...]:
         """Return the regressions that no one has fixed or acknowledged."""
-        return (*self.new_worse, *self.open_worse, *self.unmeasured)
+        return (*self.new_worse, *self.open_worse)
 
 
 def sort_events(trend: Trend) -> SortedEvents:
-    """Return the events of ``trend`` in groups. A series that is no longer measured can't drift."""
-    names = ("new_worse", "new_better", "open_worse", "unmeasured", "earlier")
-    groups: dict[str, list[TrendEvent]] = {name: [] for name in names}
+    """Return the events of ``trend`` in groups."""
+    groups: dict[str, list[TrendEvent]] = {}
     for event in trend.events:
-        groups[_group(event, trend)].append(event)
-    for name in names[:-1]:
+        groups.setdefault(_group(event), []).append(event)
+
+    def worst_first(name: str) -> tuple[TrendEvent, ...]:
         # the sort is stable: events of equal size stay in order, the newest first
-        groups[name].sort(key=_severity, reverse=True)
-    drifts = (drift for drift in trend.drifts if drift.worse and drift.series not in trend.gone)
+        return tuple(sorted(groups.get(name, ()), key=_severity, reverse=True))
+
     return SortedEvents(
-        **{name: tuple(events) for name, events in groups.items()},
-        drifts_worse=tuple(drifts),
+        new_worse=worst_first("new_worse"),
+        new_better=worst_first("new_better"),
+        open_worse=worst_first("open_worse"),
+        earlier=tuple(groups.get("earlier", ())),
+        drifts_worse=tuple(drift for drift in trend.drifts if drift.worse),
     )
 
 
-def _group(event: TrendEvent, trend: Trend) -> str:
-    """Return the name of the event's group in ``SortedEvents``."""
+def _group(event: TrendEvent) -> str:
     if event.status == "new":
         return "new_worse" if event.worse else "new_better"
-    if not event.worse or event.status != "known":
-        return "earlier"
-    measured = any(change.series not in trend.gone for change in event.outstanding)
-    return "open_worse" if measured else "unmeasured"
+    return "open_worse" if event.worse and event.status == "known" else "earlier"
 
 
 def _severity(event: TrendEvent) -> float:

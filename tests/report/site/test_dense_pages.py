@@ -40,7 +40,6 @@ def busy() -> Trend:
     for n, one in enumerate(moved):
         status = "new" if n % 2 else "known"
         changes.append(change(one, 60 + 6 * n, 1.1 + n / 100, timelines=lines, status=status))  # type: ignore[arg-type]
-    gone = frozenset(one.key for one in moved[:12])
     wander = [series(f"drifts_{n}", shapes.quiet(1e-3)) for n in range(PARTS)]
     drifts = tuple(
         Drift(one.key, run(9).sha, 14, 14, 1.04, 1.02, 1.06, 0.001, worse=True) for one in wander
@@ -51,7 +50,6 @@ def busy() -> Trend:
         timelines=lines,
         series=(*moved, *wander),
         drifts=drifts,
-        gone=gone,
         withdrawn=(Withdrawal(known),) * PARTS,
         notes=tuple(f"Note {n} is a sentence about the history." for n in range(PARTS)),
         health=replace(year().health, missing_nights={}),
