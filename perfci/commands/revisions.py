@@ -23,7 +23,7 @@ from perfci.model.finding import Why
 from perfci.model.report import Comparison
 from perfci.outputs import Say
 from perfci.report.clean import clean_line
-from perfci.units import counted, first_of
+from perfci.units import counted
 
 if TYPE_CHECKING:
     from perfci.commands.history import Recorder
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from perfci.measure.workplace import RequestedSide
     from perfci.model.measuring import MeasureSettings
     from perfci.model.report import Report
-    from perfci.model.run import CaseRun, Run
+    from perfci.model.run import Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,9 +188,10 @@ class BaselineUpdate:
                 continue
             if is_whole(case, self.settings):
                 whole.append(case)
-            elif case.workers:
-                left_out.append(f"not stored {case.case.id}: {cut_short(case, self.settings)}")
-        left_out += unbegun_text(measured)
+            else:
+                done, least = len(case.workers), least_workers(case, self.settings)
+                time = f"the time was over after {done} of {counted(least, 'worker')}"
+                left_out.append(f"not stored {case.case.id}: {time}")
         if whole:
             session_id = f"{measured.created_at}-{secrets.token_hex(4)}"
             storable = replace(measured, cases=tuple(whole))
@@ -326,21 +327,3 @@ def require_commits(*sides: RequestedSide) -> None:
             "the working tree has changes, but shards and concurrent sessions measure commits",
             "Commit them, or name a commit as HEAD.",
         )
-
-
-def unbegun_text(measured: Run) -> list[str]:
-    """Return one line on the cases whose first worker had no time to end. May be empty."""
-    names = [case.case.id for case in measured.cases if not (case.workers or case.failures)]
-    if not names:
-        return []
-    return [f"not stored {first_of(names, 3)}: the time was over before a first worker had ended"]
-
-
-def cut_short(measured: CaseRun, settings: MeasureSettings) -> str:
-    """Return how much of a case was measured, and what a compiled case needs beyond ``rounds``."""
-    least = least_workers(measured, settings)
-    text = f"the time was over after {len(measured.workers)} of {counted(least, 'worker')}"
-    if least == settings.rounds:
-        return text
-    cold = settings.compile_rounds
-    return f"{text} (`compile_rounds` = {cold}, and {least - cold} with a warm cache)"

@@ -13,7 +13,6 @@ from pathlib import Path
 from perfci.config.loading import Config
 from perfci.measure.checkout.build import activated
 from perfci.measure.checkout.disk import remove_folder
-from perfci.measure.checkout.git import comparable_address
 from perfci.measure.checkout.trees import Overlay
 from perfci.measure.code_guard import CodePlaces, WorkerWatch
 from perfci.measure.machine.cores import CorePlan
@@ -24,7 +23,7 @@ from perfci.measure.selection import has_cold_cache
 from perfci.measure.workers import Launch
 from perfci.model.case import Case
 from perfci.model.run import Side
-from perfci.model.worker import Copy, Discovery, WorkOrder
+from perfci.model.worker import Discovery, WorkOrder
 
 _NOTHING = Discovery((), (), {})
 # precompiled headers lie next to the cache folder: one side's compile would make them for all
@@ -99,8 +98,7 @@ class SessionPlan:
 
     The project: ``names`` are the packages in the sides' trees, ``modules`` the dotted names of
     their modules, ``project`` the distributions that the trees declare. ``separate`` are packages
-    that each side has installed in a Python of its own, as intended. ``remotes`` are the addresses
-    of the user's repository: what is installed from one of them is the project's.
+    that each side has installed in a Python of its own, as intended.
 
     ``uncommitted`` has for each tree what differed from its commit before any worker ran.
     """
@@ -120,7 +118,6 @@ class SessionPlan:
     differences: Differences = Differences()
     uncommitted: Mapping[Path, Mapping[str, str]] = field(default_factory=dict)
     discovered: Mapping[str, Discovery] = field(default_factory=dict)
-    remotes: frozenset[str] = frozenset()
     bases_own: Path | None = None
 
     @property
@@ -308,7 +305,7 @@ class SessionPlan:
                 copies=tuple(
                     path
                     for copy in discovered.copies
-                    if copy.distribution not in self.config.installed and self._is_own(copy)
+                    if copy.distribution not in self.config.installed
                     for path in copy.paths
                 ),
                 spared=(f"{self.scratch.resolve()}/",),
@@ -323,10 +320,6 @@ class SessionPlan:
                 built=side.built,
             )
         return places
-
-    def _is_own(self, copy: Copy) -> bool:
-        """Return whether ``copy`` is the project's: by its name, or by its origin if it has one."""
-        return not copy.origin or comparable_address(copy.origin) in self.remotes
 
 
 def _prefix_of(python: str) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from perfci.baselines.store import make_environment
 from perfci.config.loading import Config
 from perfci.measure.checkout.build import BuildRecipe, python_in
 from perfci.measure.checkout.disk import scratch_folder
-from perfci.measure.checkout.git import Repository, ResolvedRev, files_of, readable, remotes_of
+from perfci.measure.checkout.git import Repository, ResolvedRev, files_of, readable
 from perfci.measure.checkout.side_folders import SideFolders
 from perfci.measure.checkout.trees import (
     BenchmarkFiles,
@@ -284,7 +284,6 @@ class _Opening:
             checkout=repository.root,
             differences=_changes(sides),
             uncommitted={root: uncommitted(root) for root in roots},
-            remotes=remotes_of(repository.root),
             bases_own=bases_own,
             cache=context.cache,
             names=tuple(sorted(names)),

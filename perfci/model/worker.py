@@ -172,13 +172,10 @@ class Copy:
     """An installed copy of one of the project's distributions.
 
     ``paths`` are its folders, which end in a slash, and its files outside these folders.
-    ``origin`` is the address of the git repository that the copy was installed from. It is set only
-    if nothing else shows that the copy is the project's.
     """
 
     distribution: str
     paths: tuple[str, ...]
-    origin: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,19 +61,15 @@ def project_folders(tree: str) -> Iterator[tuple[Path, tuple[str, ...]]]:
 def installed_copies(project: Collection[str], checkout: str) -> tuple[Copy, ...]:
     """Return installed copies of ``project``'s distributions, and all installed from ``checkout``.
 
-    ``project`` has normalised names. Distributions installed from any git repository are included
-    with the repository's address, as only the parent knows which repositories are the project's. An
-    editable install has few or none of the project's files.
+    ``project`` has normalised names. An editable install has few or none of the project's files.
     """
     copies = []
     for distribution in importlib.metadata.distributions():
-        name, noted = _name(distribution), _direct_url(distribution)
-        is_own = name in project or f"{_source(noted)}/".startswith(f"{checkout}/")
-        origin = "" if is_own else _git_origin(noted)
-        if is_own or origin:
+        name, source = _name(distribution), _source(_direct_url(distribution))
+        if name in project or f"{source}/".startswith(f"{checkout}/"):
             paths = tuple(sorted({_real(path) for path in _places(distribution)}))
             if paths:
-                copies.append(Copy(name, paths, origin))
+                copies.append(Copy(name, paths))
     return tuple(dict.fromkeys(copies))
 
 
@@ -130,13 +126,6 @@ def _source(noted: Mapping[str, Any]) -> str:
     """Return the folder that a distribution was installed from, or an empty text."""
     url = str(noted.get("url", ""))
     return os.path.realpath(url.removeprefix("file://")) if url.startswith("file://") else ""
-
-
-def _git_origin(noted: Mapping[str, Any]) -> str:
-    """Return the address of the git repository that it was installed from, or an empty text."""
-    version_control = noted.get("vcs_info")
-    is_git = isinstance(version_control, dict) and version_control.get("vcs") == "git"
-    return str(noted.get("url", "")) if is_git else ""
 
 
 def _direct_url(distribution: importlib.metadata.Distribution) -> dict[str, Any]:

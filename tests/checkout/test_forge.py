@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from perfci.measure.checkout.git import comparable_address, remotes_of, web_page
+from perfci.measure.checkout.git import web_page
 from perfci.report.site.words import address
-from tests.builders.project import Project
 
 ONE, TWO = "a" * 40, "b" * 40
 
@@ -32,22 +31,6 @@ ONE, TWO = "a" * 40, "b" * 40
 )
 def test_a_remote_has_a_page_where_it_is_on_a_forge(remote: str, page: str) -> None:
     assert web_page(remote) == page
-
-
-def test_an_address_is_the_same_however_it_is_written(project: Project) -> None:
-    written = (
-        "https://GitHub.com/octo/models.git",
-        "ssh://git@github.com:22/octo/models",
-        "git@github.com:octo/models.git",
-        "https://user:secret@github.com/octo/models/",
-    )
-    assert {comparable_address(one) for one in written} == {"https://github.com/octo/models"}
-    assert comparable_address("file:///srv/models.git") == comparable_address("/srv/models/.git")
-    assert comparable_address("../models") == comparable_address("") == ""
-    project.git("remote", "add", "origin", written[0])
-    project.git("remote", "add", "mirror", "../models")
-    near = project.folder.parent.resolve() / "models"
-    assert remotes_of(project.folder) == {"https://github.com/octo/models", str(near)}
 
 
 def test_a_range_is_a_comparison_and_one_commit_itself() -> None:

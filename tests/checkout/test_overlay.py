@@ -129,24 +129,6 @@ def test_a_folder_that_is_a_link_is_refused(project: Project) -> None:
         laid(project, {"benchmarks/bench_x.py": "1"}, files)
 
 
-@pytest.mark.parametrize("base_has_another", [False, True])
-def test_a_submodule_among_the_benchmarks_is_declared_unless_another_would_not_be(
-    project: Project, *, base_has_another: bool
-) -> None:
-    commit = project.commit("start")
-    trees = []
-    for path in ("other" if base_has_another else "", "benchmarks/sub"):
-        project.git("rm", "-rq", "--cached", "--ignore-unmatch", ".")
-        if path:
-            (project.folder / ".gitmodules").write_text(path)
-            project.git("update-index", "--add", "--cacheinfo", f"160000,{commit},{path}")
-            project.git("add", ".gitmodules")
-        trees.append(project.git("write-tree").strip())
-    tree = lay_over(opened(project), trees[0], trees[1], FOLDER).tree
-    declared = project.git("cat-file", "-p", f"{tree}:.gitmodules")
-    assert declared == ("other" if base_has_another else "benchmarks/sub")
-
-
 def base_with_heads_benchmarks(project: Project) -> tuple[ResolvedRev, Overlay]:
     base = {"lib": "1", "benchmarks/bench_x.py": "1", "benchmarks/own": "1"}
     overlay, _ = laid(project, base, {"lib": "2", "benchmarks/bench_x.py": "2"})

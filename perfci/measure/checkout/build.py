@@ -29,12 +29,20 @@ _SITES = (
 )
 """Prints the folders that a Python has its packages in, one a line."""
 _HAS_PIP = "import sys, importlib.util as u; sys.exit(not u.find_spec('pip'))"
+_INSTALLED = """
+import os, sys
+from importlib.metadata import distributions
+del sys.path[0]  # the current folder
+for path in (str(each._path) for each in distributions()):
+    print(os.path.basename(path), "at", os.stat(path).st_mtime_ns if os.path.exists(path) else "")
+"""
+"""Prints the ``Installed`` of a Python."""
 _OF_ONE_SESSION = frozenset({SESSION_VARIABLE})
 """Variables that differ between sessions. No build depends on their values."""
 Run = Callable[..., str]
 """Runs a command and returns what it prints."""
-Installed = Mapping[str, tuple[int, int]]
-"""By path of what a Python has installed: when it changed, in ns, and its size in bytes."""
+Installed = frozenset[str]
+"""A line for each distribution that a Python has installed, which another install changes."""
 _TAIL_BYTES, _TAIL_LINES = 4000, 30
 """How much of the end of a build's log an error shows."""
 
@@ -75,7 +83,7 @@ def build_key(recipe: BuildRecipe, installed: Installed) -> str:
         if name not in _OF_ONE_SESSION
     ]
     parts += [_version(recipe, recipe.python), _version(recipe, *compiler)]
-    parts += [f"{path} {when} {size}" for path, (when, size) in sorted(installed.items())]
+    parts += sorted(installed)
     text = "\0\0".join(parts)
     return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()[:16]
 
@@ -179,43 +187,22 @@ def activated(environment: Mapping[str, str], python: str) -> dict[str, str]:
 
 
 def installed_for(recipe: BuildRecipe) -> Installed:
-    """Return stamps of what is installed in the Python that measures.
+    """Return a line for each distribution that the Python which measures has installed.
 
     Empty if that Python can't be started here, because it is behind a launcher, say.
     """
     try:
-        folders = _printed(recipe, recipe.python, "-c", _SITES).splitlines()
+        return frozenset(_printed(recipe, recipe.python, "-c", _INSTALLED).splitlines())
     except MeasureError:
-        return {}
-    numbers: dict[str, tuple[int, int]] = {}
-    for folder in folders:
-        if Path(folder).is_dir():
-            with os.scandir(folder) as entries:
-                for entry in entries:
-                    if entry.name != "__pycache__":
-                        numbers[entry.path] = _stamp(entry)
-    return numbers
-
-
-def _stamp(entry: os.DirEntry[str]) -> tuple[int, int]:
-    """Return two numbers that change whenever a distribution is installed."""
-    path = Path(entry.path)
-    if entry.is_dir():
-        files = (path / name for name in ("RECORD", "PKG-INFO"))
-        path = next((file for file in files if file.is_file()), path)
-        if path == Path(entry.path):  # a package: its importers write bytecode there
-            return 0, 0
-    status = path.lstat()
-    return status.st_mtime_ns, status.st_size
+        return frozenset()
 
 
 def require_unchanged(before: Installed, recipe: BuildRecipe) -> None:
     """Raise UsageError if a build installed into the Python that measures both sides."""
-    after = installed_for(recipe) if before else {}
-    changed = [path for path in {**before, **after} if before.get(path) != after.get(path)]
+    changed = before ^ installed_for(recipe) if before else before
     if not changed:
         return
-    names = first_of(sorted(Path(path).name for path in changed), 3)
+    names = first_of(sorted({line.rpartition(" at ")[0] for line in changed}), 3)
     raise UsageError(
         "build-changed-environment",
         f"the build of {recipe.commit[:12]} changed what {recipe.python} has installed: "

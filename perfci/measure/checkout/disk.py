@@ -8,10 +8,8 @@ import secrets
 import shutil
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from perfci.errors import OutsideError
 
@@ -86,7 +84,7 @@ def _run(*command: str) -> str:
     return done.stderr.strip()[-300:] if done.returncode else ""
 
 
-class FolderLock:
+class FolderLock(AbstractContextManager["FolderLock"]):
     """A held ``flock``. Children don't inherit it: a worker that outlives perfci holds no lock."""
 
     def __init__(self, path: Path, descriptor: int) -> None:
@@ -101,15 +99,7 @@ class FolderLock:
         finally:
             os.close(self._descriptor)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.release()
 
 

@@ -50,11 +50,10 @@ _BUSY = re.compile(
 _TRIES = 6
 """How often a command is tried while another git holds a lock. Each wait is twice the last."""
 _FIRST_WAIT_S = 0.05
-_OLDEST_GIT = (2, 31)
-_NO_GIT_ADVICE = "Install git 2.31 or newer and see that it is on PATH."
+_NO_GIT_ADVICE = "Install git and see that it is on PATH."
 WORKING_TREE = "."
 """The revision that means the working tree with its uncommitted changes."""
-_PLACES = ("--path-format=absolute", "--show-toplevel", "--git-dir", "--git-common-dir")
+_PLACES = ("--show-toplevel", "--absolute-git-dir", "--git-common-dir")
 _SHORT_SHA = 10
 """Digits of a shortened sha."""
 _CHANGE_FOLDER = "Run perfci in a git repository with a working tree: `cd` to it."
@@ -144,17 +143,6 @@ def failure(outcome: GitResult, *arguments: str) -> PerfciError:
 def readable(text: str) -> str:
     """Return ``text`` with a question mark for each byte that wasn't UTF-8."""
     return text.encode("utf-8", "replace").decode()
-
-
-def check_version() -> None:
-    """Raise OutsideError if git is missing or too old."""
-    version = tuple(_gitpython().Git().version_info[:2])
-    if version < _OLDEST_GIT:
-        raise OutsideError(
-            "old-git",
-            f"git is {'.'.join(map(str, version))}",
-            f"perfci needs {'.'.join(map(str, _OLDEST_GIT))} or newer.",
-        )
 
 
 def _once(
@@ -378,13 +366,12 @@ def open_repository(path: Path) -> Repository:
     """
     if not path.is_dir():
         raise NoRepository("not-a-repository", f"{path} is no folder", _CHANGE_FOLDER)
-    check_version()
     places = attempt(path, "rev-parse", *_PLACES)
     if "not a git repository" in places.error or "work tree" in places.error:
         raise NoRepository("not-a-repository", f"{path}: {readable(places.error)}", _CHANGE_FOLDER)
     if places.status != 0:
         raise failure(places, "rev-parse")
-    return Repository(*(Path(folder).resolve() for folder in places.output.splitlines()))
+    return Repository(*(Path(path, folder).resolve() for folder in places.output.splitlines()))
 
 
 def forge_of(repository: Repository | None) -> str:
@@ -396,28 +383,6 @@ def forge_of(repository: Repository | None) -> str:
         return ""
     remote = attempt(repository.root, "config", "--get", "remote.origin.url")
     return web_page(remote.output) if remote.status == 0 else ""
-
-
-def remotes_of(root: Path) -> frozenset[str]:
-    """Return the addresses of all remotes, as ``comparable_address`` gives them."""
-    listed = attempt(root, "config", "--null", "--get-regexp", r"^remote\..*\.(push)?url$")
-    addresses = (entry.partition("\n")[2] for entry in listed.output.split("\0"))
-    return frozenset(filter(None, (comparable_address(address, root) for address in addresses)))
-
-
-def comparable_address(address: str, root: Path | None = None) -> str:
-    """Return a remote's address in a form that is equal for all ways to write the address.
-
-    SSH and HTTPS, a user, a port, the case of the host and ``.git`` make no difference. A path is
-    resolved relative to ``root``. Without ``root`` it must be absolute. Empty for any other text.
-    """
-    if page := web_page(address):
-        return page
-    path = address.strip().removeprefix("file://")
-    if not path or (root is None and not path.startswith("/")) or "://" in path:
-        return ""
-    place = Path(root or "/", path).resolve()
-    return str(place.parent if place.name == ".git" else place).removesuffix(".git")
 
 
 def web_page(remote: str) -> str:

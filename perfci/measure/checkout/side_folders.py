@@ -131,8 +131,8 @@ class SideFolders:
             lock = self._built(recipe, place, installed)
             os.utime(place.marker)
         try:
-            listed = git(place.tree, "ls-files", "--modified", "--deduplicate", "-z").split("\0")
-            if names := [ascii(name) for name in listed if name]:
+            listed = git(place.tree, "ls-files", "--modified", "-z").split("\0")
+            if names := [ascii(name) for name in dict.fromkeys(listed) if name]:
                 self._note(
                     f"The build of {recipe.commit[:12]} changed "
                     f"{counted(len(names), 'tracked file')}, so what is measured isn't the "

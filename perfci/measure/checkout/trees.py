@@ -17,7 +17,6 @@ from typing import TypeAlias
 from perfci.errors import UsageError
 from perfci.measure.checkout.disk import explaining
 from perfci.measure.checkout.git import Repository, attempt, failure, files_of, git, readable
-from perfci.measure.checkout.worktrees import MODE
 from perfci.worker.own_packages import NO_LIBRARY
 
 _Entries: TypeAlias = Mapping[str, tuple[str, str]]
@@ -115,10 +114,9 @@ def lay_over(repository: Repository, tree: str, source: str, benchmarks: Benchma
     is_benchmark = benchmarks.selection(source_files)
     laid = {name: entry for name, entry in source_files.items() if is_benchmark(name)}
     replaced = {name: entry for name, entry in tree_files.items() if is_benchmark(name)}
-    declared = _declarations(tree_files, source_files, laid)
     made = tree
     if laid != replaced:
-        made = _written(repository.root, tree, replaced, {**laid, **declared})
+        made = _written(repository.root, tree, replaced, laid)
     for name, (mode, _) in laid.items():
         if mode == _LINK and PurePosixPath(name).match(benchmarks.pattern):
             _require_equal(repository, name, (made, source))
@@ -148,21 +146,6 @@ def _require_equal(repository: Repository, link: str, trees: tuple[str, str]) ->
             "a benchmark of its own",
             f"Make {readable(link)} a file.",
         )
-
-
-def _declarations(tree_files: _Entries, source_files: _Entries, laid: _Entries) -> _Entries:
-    """Return the source's ``.gitmodules``, which submodules among the benchmarks need.
-
-    Return nothing if there are no such submodules, or if the file would leave out a submodule that
-    the tree has outside of the benchmarks.
-    """
-
-    def submodules(entries: _Entries) -> frozenset[str]:
-        return frozenset(name for name, (mode, _) in entries.items() if mode == MODE)
-
-    if not submodules(laid) or not submodules(tree_files) - laid.keys() <= submodules(source_files):
-        return {}
-    return {name: entry for name, entry in source_files.items() if name == ".gitmodules"}
 
 
 def _written(
