@@ -40,7 +40,7 @@ from perfci.verdict.decision import (
     reason_of,
     with_verdict,
 )
-from perfci.verdict.merge import joined_ran
+from perfci.verdict.merge import joined_copies
 from perfci.verdict.metric_explanations import explain
 from perfci.verdict.policy import Policy
 from perfci.verdict.row_status import adjust, suspects
@@ -273,7 +273,7 @@ def _joined(report: Report, again: _Confirmation, cases: Sequence[str], policy: 
         not_measured={
             metric: why for metric, why in report.not_measured.items() if metric not in with_numbers
         },
-        ran=joined_ran(parts),
+        installed=joined_copies(parts),
         timing=Timing(
             sum(part.timing.wall_s for part in parts),
             sum(part.timing.measured_s for part in parts),

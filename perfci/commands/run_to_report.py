@@ -98,7 +98,7 @@ def with_session(
                 if state.case.line
             )
         ),
-        ran=result.ran,
+        installed=result.installed,
     )
 
 

@@ -17,7 +17,6 @@ import perfci
 from perfci.model.case import Failure
 from perfci.model.worker import WRONG_CODE
 from perfci.worker.hook.perfci_watch import VARIABLE, decoded_events, encoded
-from perfci.worker.loading import PREFIX
 from perfci.worker.own_packages import packages_in
 
 Where = Literal["own", "spared", "checkout", "another tree", "copy", ""]
@@ -136,30 +135,26 @@ class WrongCode:
 class CodeUsed:
     """The files that one worker and its children used.
 
-    ``own`` are those of the side's tree, relative to it, and ``folders`` those that its modules
-    were imported from. ``elsewhere`` are the project's modules that were imported from an installed
-    copy, whether or not that copy is meant. ``started`` says that a process was started.
+    ``own`` are those of the side's tree, relative to it. ``elsewhere`` are the project's modules
+    that were imported from an installed copy, whether or not that copy is meant.
+    ``started`` says that a process was started.
     """
 
     wrong: tuple[WrongCode, ...]
     own: frozenset[str]
-    folders: frozenset[str]
     elsewhere: tuple[CodeEvent, ...] = ()
     started: bool = False
 
 
 def code_used(events: Sequence[CodeEvent], places: CodePlaces) -> CodeUsed:
     """Return whose code the ``events`` of a worker and its children used."""
-    own, folders, elsewhere = set(), set(), []
+    own, elsewhere = set(), []
     wrong: dict[str, WrongCode] = {}
     for event in events:
         where = places.place(event.path)
         meant = _is_meant(event, places)
         if where == "own":
-            relative = event.path.removeprefix(f"{places.root}/")
-            own.add(relative)
-            if event.how == "import" and not event.name.startswith(PREFIX):
-                folders.add(folder_of(Path(places.root), relative, event.name))
+            own.add(event.path.removeprefix(f"{places.root}/"))
             continue
         if where == "" and event.name in places.modules and "-packages/" in event.path:
             where = "copy"
@@ -173,7 +168,6 @@ def code_used(events: Sequence[CodeEvent], places: CodePlaces) -> CodeUsed:
     return CodeUsed(
         tuple(wrong.values()),
         frozenset(own),
-        frozenset(folders),
         tuple(elsewhere),
         any(event.how == "started" for event in events),
     )

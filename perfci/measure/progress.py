@@ -19,7 +19,6 @@ from perfci.model.measuring import (
     WorkerResult,
 )
 from perfci.model.report import Comparison
-from perfci.model.run import Ran
 from perfci.units import first_of
 from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.policy import Policy
@@ -122,8 +121,8 @@ class SessionResult:
 
     ``ended`` says what ended the session: done or budget, by its own rules. Interrupted,
     tree-deleted or outside (a full disk, for example) mean that it is only a part of a session.
-    ``ran`` is the code that the workers ran. ``unexercised`` are the changed sources, if no case
-    used any of them.
+    ``installed`` are the project's packages that all sides ran from one installed copy.
+    ``unexercised`` are the changed sources, if no case used any of them.
     ``failures`` are those that don't belong to a single case.
     """
 
@@ -133,7 +132,7 @@ class SessionResult:
     rounds: int
     ended: str
     notes: tuple[str, ...]
-    ran: Ran | None = None
+    installed: tuple[str, ...] = ()
     unexercised: tuple[str, ...] = ()
     failures: tuple[Failure, ...] = ()
 

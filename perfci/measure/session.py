@@ -163,7 +163,7 @@ class Session:
                 *self._workplace.gpu.notes(),
                 *self._workplace.journal.notes(),
             ),
-            ran=self._code.by_side(),
+            installed=self._code.installed(),
             unexercised=self._code.unexercised(states),
         )
 

@@ -13,7 +13,6 @@ from perfci.measure.checkout.trees import cannot_be_code
 from perfci.measure.code_guard import CodeUsed
 from perfci.measure.plan import SessionPlan
 from perfci.measure.progress import CaseState
-from perfci.model.run import Ran, SideRan
 
 
 class UsedCode:
@@ -40,10 +39,16 @@ class UsedCode:
             and not any(side.started or side.own & changed for side in used.values())
         )
 
-    def by_side(self) -> Ran:
-        """Return what ran on each side."""
-        base = self._side("base") if len(self._plan.sides) > 1 else None
-        return Ran(base, self._side("head"))
+    def installed(self) -> tuple[str, ...]:
+        """Return the packages that all sides imported from the same installed file.
+
+        Other copies are meant to differ.
+        """
+        elsewhere = [
+            {module for used in side for module in used.elsewhere} for side in self._used.values()
+        ]
+        common = set.intersection(*elsewhere)
+        return tuple(sorted({module.name.partition(".")[0] for module in common}))
 
     def unexercised(self, states: Sequence[CaseState]) -> tuple[str, ...]:
         """Return the changed sources if no case used any of them, else nothing.
@@ -73,19 +78,6 @@ class UsedCode:
     def _files(self) -> frozenset[str]:
         """Return the files, relative to their trees, that any worker used."""
         return frozenset().union(*(used.own for side in self._used.values() for used in side))
-
-    def _side(self, name: str) -> SideRan:
-        # only packages that all sides imported from the same file: other copies are meant to differ
-        elsewhere = [
-            {module for used in side for module in used.elsewhere} for side in self._used.values()
-        ]
-        installed = {module.name.partition(".")[0] for module in set.intersection(*elsewhere)}
-        folders = frozenset[str]().union(*(used.folders for used in self._used[name]))
-        return SideRan(
-            tree=next(side.tree for side in self._plan.sides if side.name == name),
-            folders=tuple(sorted(folders)),
-            installed=tuple(sorted(installed)),
-        )
 
 
 def files_reaching_changes(plan: SessionPlan, files: Collection[str]) -> set[str]:

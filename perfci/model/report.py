@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from perfci.model.case import Failure, Gate
 from perfci.model.finding import Finding, Reason, Why
-from perfci.model.run import Environment, Ran, Side
+from perfci.model.run import Environment, Side
 from perfci.model.status import Status
 from perfci.model.words import reason_words, words
 from perfci.version import REPORT_SCHEMA
@@ -190,7 +190,7 @@ class Report:
     durations: Mapping[str, float] = field(default_factory=dict)
     definitions: tuple[Definition, ...] = ()
     past: tuple[Past, ...] = ()
-    ran: Ran | None = None
+    installed: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
     why: tuple[Why, ...] = ()
     benchmarks_of: str = ""

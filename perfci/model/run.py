@@ -124,20 +124,3 @@ class GateOutcome:
     comparisons: int
     regressed: int
     inconclusive: int
-
-
-@dataclass(frozen=True, slots=True)
-class SideRan:
-    """Code that one side's workers ran. Paths are relative to its tree."""
-
-    tree: str
-    folders: tuple[str, ...] = ()
-    installed: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Ran:
-    """Code that ran on both sides."""
-
-    base: SideRan | None
-    head: SideRan

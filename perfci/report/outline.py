@@ -9,11 +9,10 @@ from dataclasses import dataclass, replace
 from perfci.model.case import Failure
 from perfci.model.finding import NOTHING_EXERCISED, WARNS, Reason
 from perfci.model.report import Comparison, Report
-from perfci.model.run import SideRan
 from perfci.model.status import traits
 from perfci.model.words import reason_words
 from perfci.report.rows import change_text, size
-from perfci.units import counted, first_of, format_share
+from perfci.units import counted, format_share
 from perfci.verdict.decision import lost_metrics
 
 _WARNED_UNDECIDED = "warned-undecided"
@@ -310,20 +309,3 @@ def _one_sided(rows: Outline) -> set[str]:
     lone = ("removed", "new")
     kept = {row.case for name, group in rows.groups.items() if name not in lone for row in group}
     return {row.case for name in lone for row in rows.groups[name]} - kept
-
-
-def ran_lines(report: Report) -> tuple[str, ...]:
-    """Return a line on the code that ran, for each side of which it is known."""
-    if report.ran is None:
-        return ()
-    sides = (("base", report.ran.base), ("head", report.ran.head))
-    return tuple(f"{name} ran {_ran_text(side)}" for name, side in sides if side)
-
-
-def _ran_text(side: SideRan) -> str:
-    parts = [f"tree {side.tree[:10] or 'unknown'}"]
-    if side.folders:
-        parts.append(f"imported from {first_of(side.folders, _MOST_NAMES)}")
-    if side.installed:
-        parts.append(f"installed, not of the tree: {first_of(side.installed, _MOST_NAMES)}")
-    return ", ".join(parts)

@@ -28,7 +28,6 @@ from perfci.report.outline import (
     other_reasons,
     outline,
     part_text,
-    ran_lines,
     shown_failures,
     undecided_warnings,
 )
@@ -134,9 +133,6 @@ def _lines(report: Report, width: int, *, verbose: bool) -> Iterator[Text]:
     yield from _failures(shown_failures(report), width)
     yield from _why(report, width, verbose=verbose)
     yield from _notes(report, width)
-    if verbose:
-        for line in ran_lines(report):
-            yield from wrapped(clean_line(line, 600), 0, width, "dim")
     yield Text()
     yield from _verdict(rows, width)
     yield from wrapped(_timing(report), 0, width, "dim")

@@ -241,8 +241,7 @@ def with_unreported(
 
 def caveat_of_copies(report: Report, installed: Collection[str]) -> str:
     """Return why a pass doesn't count: both sides ran a copy that isn't in ``installed``. Or ""."""
-    head = report.ran.head if report.ran else None
-    copies = sorted({*(head.installed if head else ())}.difference(installed))
+    copies = sorted({*report.installed}.difference(installed))
     if not copies:
         return ""
     return f"both sides ran one installed copy of {', '.join(copies)}, which isn't allowed here"

@@ -14,7 +14,6 @@ from perfci.model.case import Failure
 from perfci.model.codec import CodecError, to_plain
 from perfci.model.finding import NOTHING_EXERCISED, Finding, Reason
 from perfci.model.report import Comparison, Report, Timing, Verdict
-from perfci.model.run import Ran, SideRan
 from perfci.units import first_of
 from perfci.verdict.decision import kept_from_passing, with_verdict
 from perfci.verdict.policy import Policy
@@ -198,7 +197,7 @@ def _as_one_session(parts: Sequence[Report], rows: tuple[Comparison, ...]) -> Re
         shard="",
         split="",
         durations={case: spent for part in parts for case, spent in part.durations.items()},
-        ran=joined_ran(parts),
+        installed=joined_copies(parts),
         definitions=tuple(dict.fromkeys(each for part in parts for each in part.definitions)),
     )
 
@@ -286,13 +285,9 @@ def _differing_facts(shards: Mapping[Shard, Report]) -> Iterator[str]:
                 yield f"The shards are of one environment, but their `{name}` differs: {values}."
 
 
-def joined_ran(reports: Sequence[Report]) -> Ran | None:
-    """Return the code that ran in any of ``reports``, or None if no report says it."""
-    known = [report.ran for report in reports if report.ran]
-    if not known:
-        return None
-    bases = [ran.base for ran in known if ran.base]
-    return Ran(_joined_side(bases) if bases else None, _joined_side([ran.head for ran in known]))
+def joined_copies(reports: Sequence[Report]) -> tuple[str, ...]:
+    """Return the packages whose installed copy both sides ran in any of ``reports``."""
+    return tuple(sorted({name for report in reports for name in report.installed}))
 
 
 def joined_findings(reports: Sequence[Report]) -> tuple[Finding, ...]:
@@ -308,18 +303,4 @@ def joined_findings(reports: Sequence[Report]) -> tuple[Finding, ...]:
     findings = dict.fromkeys(finding for report in reports for finding in report.findings)
     return tuple(
         finding for finding in findings if not (exercised and finding.code == NOTHING_EXERCISED)
-    )
-
-
-def _joined_side(sides: Sequence[SideRan]) -> SideRan:
-    """Return the sides' code joined to one side's, without a tree if their trees differ."""
-    trees = {side.tree for side in sides}
-
-    def every(of: Callable[[SideRan], Iterable[str]]) -> tuple[str, ...]:
-        return tuple(sorted({name for side in sides for name in of(side)}))
-
-    return SideRan(
-        tree=trees.pop() if len(trees) == 1 else "",
-        folders=every(lambda side: side.folders),
-        installed=every(lambda side: side.installed),
     )

@@ -106,7 +106,6 @@ def test_a_namespace_package_is_the_sides_own(project: Project) -> None:
     report = session.compare()
     right(report)
     assert session.markers() == OWN
-    assert report["ran"]["head"]["folders"] == ["."]
 
 
 def test_a_function_of_the_benchmarks_file_runs_its_sides_code_in_a_spawned_process(

@@ -43,7 +43,6 @@ EVERY = rich_report(
     durations={},
     why=(),
     past=(),
-    ran=None,
 )
 RENDERERS: tuple[Callable[[Report], str], ...] = (
     render_markdown,

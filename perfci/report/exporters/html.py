@@ -31,7 +31,6 @@ from perfci.report.outline import (
     other_reasons,
     outline,
     part_text,
-    ran_lines,
     shown_failures,
     undecided_warnings,
 )
@@ -291,7 +290,7 @@ def _measured(rows: Outline) -> dict[str, Any]:
     environments = [("Environment", report.environment)]
     if report.base_environment is not None:
         environments.append(("Base's environment", report.base_environment))
-    notes = (*report.notes, *ran_lines(report))
+    notes = report.notes
     cases = counted(rows.cases, "case")
     return {
         "scope": clean_line(

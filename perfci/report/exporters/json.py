@@ -103,7 +103,6 @@ LIMITS: Mapping[str, Limit] = MappingProxyType(
         "Definition.benchmark": _NAME,
         "Definition.file": _PATH,
         "Side.python": _PATH,
-        "SideRan.folders": Limit(4_096, keep="end"),
         "Compiled.file": _PATH,
         "Environment.facts": Limit(1_000, most=200),
     }

@@ -19,7 +19,6 @@ from perfci.report.outline import (
     injected_text,
     outline,
     part_text,
-    ran_lines,
     unseen_text,
 )
 from perfci.report.rows import accepted_text, change_text, has_numbers, interval_text, side_text
@@ -163,7 +162,7 @@ def _notes(reports: Sequence[Report], names: Sequence[str]) -> tuple[str, ...]:
     notes: dict[str, None] = {}
     for report, name in zip(reports, names, strict=True):
         on = f" (on {name})" if len(reports) > 1 else ""
-        notes |= dict.fromkeys(f"{note}{on}" for note in (*report.notes, *ran_lines(report)))
+        notes |= dict.fromkeys(f"{note}{on}" for note in report.notes)
     return tuple(notes)
 
 
