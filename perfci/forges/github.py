@@ -22,12 +22,12 @@ from requests.exceptions import InvalidSchema, InvalidURL, MissingSchema
 
 from perfci.errors import OutsideError, UsageError
 from perfci.forges.actions import Head
-from perfci.forges.annotations import Annotation
 from perfci.report.clean import clean_line
 from perfci.units import format_duration
 from perfci.version import VERSION
 
 T = TypeVar("T")
+Level = Literal["failure", "warning", "notice"]
 CHECK = "perfci"
 """The name of the check."""
 _LABEL = "perfci"
@@ -133,6 +133,17 @@ class Check:
     output: _Output
     external_id: str | None = None
     html_url: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """A message at ``line`` of ``path``, which is relative to the repository."""
+
+    path: str
+    line: int
+    level: Level
+    title: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True)

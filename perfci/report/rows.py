@@ -48,9 +48,6 @@ _LEAST_SPAN = 0.1
 flat."""
 _FEWEST_PAST = 3
 """Recorded values from which a sparkline is drawn."""
-_MOST_SHARE = 1.25
-"""Largest share of the change that a reason's time may be. Above it the two aren't comparable: the
-reason was timed under other conditions."""
 UNEXPLAINED = "nothing that differs inside explains it"
 
 
@@ -157,7 +154,7 @@ def size(row: Comparison) -> float:
     return change / math.log1p(row.threshold) if row.threshold > 0 else math.inf
 
 
-def replay_command(report: Report) -> str:
+def replay_command(report: Report, digits: int = 64) -> str:
     """Return the replay command without its case (it ends in ``-k``), or "".
 
     There is no such command if a side is a working tree, or if head was measured alone.
@@ -167,19 +164,18 @@ def replay_command(report: Report) -> str:
         return ""
     if report.benchmarks_of and not _SHA.fullmatch(report.benchmarks_of):
         return ""
-    files = f" --benchmarks-of {report.benchmarks_of}" if report.benchmarks_of else ""
-    return f"perfci compare {' '.join(side.sha for side in sides if side)}{files} -k "
+    of = report.benchmarks_of[:digits]
+    files = f" --benchmarks-of {of}" if of else ""
+    return f"perfci compare {' '.join(side.sha[:digits] for side in sides if side)}{files} -k "
 
 
 def replay_line(report: Report, cases: Iterable[str], rounds: int = 0) -> str:
     """Return the command that compares the first of ``cases`` again, or nothing."""
     known = [case for case in cases if selection_of(case)][:_MOST_CASES]
-    if not known or not replay_command(report):
+    again = replay_command(report, _SHA_DIGITS)
+    if not known or not again:
         return ""
-    sides = " ".join(side.sha[:_SHA_DIGITS] for side in (report.base, report.head) if side)
-    files = f" --benchmarks-of {report.benchmarks_of[:_SHA_DIGITS]}" if report.benchmarks_of else ""
-    more = f" --rounds {rounds}" if rounds else ""
-    return f"perfci compare {sides}{files} -k {shlex.quote(' or '.join(known))}{more}"
+    return again + shlex.quote(" or ".join(known)) + (f" --rounds {rounds}" if rounds else "")
 
 
 def selection_of(case: str) -> str:
@@ -277,21 +273,17 @@ def _measured(row: Comparison) -> tuple[float, ...]:
 class CaseWhy:
     """A reason why a case moved, and in ``more`` all further lines about the case.
 
-    ``explains`` is false if all differences go the other way than the rows that moved. ``share`` is
-    the reason's time ÷ the change of the latency, if known.
+    ``explains`` is false if all differences go the other way than the rows that moved.
     """
 
     case: str
     lead: Difference
     more: tuple[str, ...]
     explains: bool = True
-    share: float | None = None
 
     @property
     def text(self) -> str:
         """The reason in words."""
-        if self.explains and self.share is not None:
-            return f"{words(self.lead)} ({format_share(round(self.share, 2))} of the change)"
         return words(self.lead) if self.explains else f"{UNEXPLAINED}; {words(self.lead)}"
 
     @property
@@ -314,26 +306,10 @@ def whys(report: Report) -> tuple[CaseWhy, ...]:
         leads = leading(why.differences, (row for row in report.results if _moved(row, why.case)))
         more = tuple(_more_lines(why, leads, report))
         for number, lead in enumerate(leads):
-            share = _share_of_change(lead, why.case, report)
-            reasons.append(CaseWhy(why.case, lead, () if number else more, share=share))
+            reasons.append(CaseWhy(why.case, lead, () if number else more))
         if not leads:
             reasons.append(CaseWhy(why.case, why.differences[0], more[1:], explains=False))
     return tuple(reasons)
-
-
-def _share_of_change(lead: Difference, case: str, report: Report) -> float | None:
-    """Return the reason's time ÷ the change of the case's latency. None above ``_MOST_SHARE``."""
-    changes = (
-        row.head.center - row.base.center
-        for row in report.results
-        if _moved(row, case) and row.metric == "latency_p50" and row.unit == "s"
-        if row.base and row.head and row.base.center is not None and row.head.center is not None
-    )
-    change = next(changes, 0.0)
-    if lead.metric != "latency" or not lead.seconds or change * lead.seconds <= 0.0:
-        return None
-    share = lead.seconds / change
-    return share if share <= _MOST_SHARE else None
 
 
 def _more_lines(why: Why, leads: Sequence[Difference], report: Report) -> Iterator[str]:

@@ -29,7 +29,6 @@ from perfci.report.outline import (
 )
 from perfci.report.rows import CaseWhy, other_explanations, past_lines, replay_line, whys
 from perfci.units import counted, listed
-from perfci.verdict.why import explains
 
 Section = Mapping[str, Any]
 _OPEN = ("undecided", "not_comparable", "not_measured")
@@ -329,25 +328,17 @@ def _whys_of_rows(
 ) -> tuple[dict[tuple[str, str], Because], list[CaseWhy]]:
     """Return by (case, metric) why each of ``rows`` moved, and the whys that fit no row.
 
-    A why goes to the row that it explains, or else to the case's first row without a why. A why
-    that is too long for a cell fits no row.
+    A why goes to its case's first row without one. A why that is too long for a cell fits no row.
     """
     because: dict[tuple[str, str], Because] = {}
     left = []
     for why in every:
-        free = [
-            row
-            for row in rows
-            if row.case == why.case
-            and (row.case, row.metric) not in because
-            and why.explains
-            and _is_short(why.text)
-        ]
-        row = next((row for row in free if explains(why.lead, row)), free[0] if free else None)
-        if row is None:
+        keys = ((row.case, row.metric) for row in rows if row.case == why.case)
+        key = next((key for key in keys if key not in because), None)
+        if key is None or not why.explains or not _is_short(why.text):
             left.append(why)
         else:
-            because[row.case, row.metric] = Because(why.text, why.lead.file, why.lead.line)
+            because[key] = Because(why.text, why.lead.file, why.lead.line)
     return because, left
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import io
 import re
-from collections import Counter
-from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -65,9 +64,6 @@ _VERDICT_STYLES = {
 _LOG_LINES = 8
 """Lines of a failure's log."""
 _MOST_NAMES = 5
-_SHARED, _SHORT = 3, 30
-"""A remark is shown once for all its rows if at least ``_SHARED`` rows have it, and if it has more
-than ``_SHORT`` characters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,30 +148,11 @@ def _case_lines(report: Report, *, verbose: bool) -> Iterator[Line]:
         (alone_lines if report.is_one_sided else case_lines)(case, rows, verbose=verbose)
         for case, rows in rows_of.items()
     ]
-    shared = () if verbose else _shared_remarks(groups)
     for group in sorted(groups, key=lambda group: not group.moved):
-        yield from (_without(line, shared) for line in group.lines)
+        yield from group.lines
         if verbose and (again := replay_of(report, group.case)):
             style = traits("unchanged").style
             yield Line("", extras=(f"again: {clean_line(again, 2000)}",), style=style)
-    rows = [line for group in groups for line in group.lines if line.cells]
-    for remark in shared:
-        count = sum(remark in line.extras for line in rows)
-        yield Line("", extras=(f"{count} rows: {remark}",), style=traits("inconclusive").style)
-
-
-def _shared_remarks(groups: Sequence[CaseLines]) -> tuple[str, ...]:
-    """Return the remarks that several rows have, which are shown once, below all rows."""
-    counts = Counter(
-        extra for group in groups for line in group.lines if line.cells for extra in line.extras[1:]
-    )
-    return tuple(
-        text for text, number in counts.items() if len(text) > _SHORT and number >= _SHARED
-    )
-
-
-def _without(line: Line, remarks: Container[str]) -> Line:
-    return replace(line, extras=tuple(text for text in line.extras if text not in remarks))
 
 
 def _untouched(rows: Sequence[Comparison], width: int) -> Iterator[Text]:

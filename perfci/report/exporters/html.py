@@ -11,16 +11,15 @@ import base64
 import hashlib
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from perfci.model.case import Failure
-from perfci.model.report import Comparison, Estimate, Explanation, Report
+from perfci.model.report import Comparison, Estimate, Report
 from perfci.model.run import Environment
 from perfci.model.status import Cause, traits
 from perfci.report.case_tables import CaseTable, case_tables
 from perfci.report.clean import Clean, Safe, clean_block, clean_line, clean_lines, sentences
-from perfci.report.drawing import Spark, literal, pack, spark
+from perfci.report.drawing import literal, pack
 from perfci.report.links import environment_names
 from perfci.report.outline import (
     GROUPS,
@@ -45,6 +44,7 @@ from perfci.report.rows import (
     note,
     other_explanations,
     p_text,
+    past_lines,
     replay_command,
     selection_of,
     side_text,
@@ -68,11 +68,7 @@ SCRIPTS = (
     "trend/filters.js", "trend/plot.js", "report/lanes.js", "report/strip.js", "report/warm.js",
     "report/detail.js", "report/page.js",
 )  # fmt: skip
-_PAST = (120.0, 24.0)
-"""Width and height of a line of recorded values, in px."""
 _WORSE = frozenset({"fail", "error"})
-_FEWEST_PAST = 3
-"""Recorded values from which a line is drawn."""
 _LONGEST_NOTE = 600
 _PAIRED, _UNPAIRED = 1, 0
 """Numbers in the scripts' data: whether a row's workers are pairs."""
@@ -93,15 +89,6 @@ _TESTS = {
     "exact": "none: all processes of a side agree",
 }
 _GATES = {"fail": "fails the report", "warn": "warns", "info": "informs"}
-
-
-@dataclass(frozen=True, slots=True)
-class RowReason:
-    """The reason why a row moved. ``place`` is ``file:line``, or empty."""
-
-    metric: str
-    text: str
-    place: str
 
 
 def render(report: Report) -> Clean:
@@ -197,14 +184,18 @@ class _Lines:
 
     def __init__(self, report: Report) -> None:
         self._places = {id(row): place for place, row in enumerate(report.results)}
-        self._past = {(past.case, past.metric): past.values for past in report.past}
-        self._reasons: dict[str, list[RowReason]] = {}
+        self._past = past_lines(report)
+        self._reasons: dict[str, list[str]] = {}
         for why in whys(report):
-            first = RowReason("", clean_line(why.text, 1000), clean_line(why.place, 1000))
-            more = (RowReason("", clean_line(line, 1000), "") for line in why.more)
-            self._reasons.setdefault(why.case, []).extend((first, *more))
-        for explanation in other_explanations(report):
-            self._reasons.setdefault(explanation.case, []).append(_reason(explanation))
+            place = f" ({why.place})" if why.place else ""
+            self._add(why.case, f"{why.text}{place}", *why.more)
+        for cause in other_explanations(report):
+            place = f" ({cause.file}:{cause.line})" if cause.file else ""
+            self._add(cause.case, f"{cause.metric}: {cause.text}{place}")
+
+    def _add(self, case: str, *lines: str) -> None:
+        reasons = self._reasons.setdefault(case, [])
+        reasons += (clean_line(line, 1000) for line in lines)
 
     def of(self, row: Comparison) -> dict[str, Any]:
         """Return an open row's line. Its texts are cleaned, but not escaped."""
@@ -223,31 +214,16 @@ class _Lines:
             "note": clean_line(note(row), 600),
             "cause": cause_of(row),
             "why": tuple(self._reasons.pop(row.case, ())[:MOST_LINES]),
-            "past": self._spark(row),
+            "past": self._past.get((row.case, row.metric), ""),
         }
 
-    def _spark(self, row: Comparison) -> Spark | None:
-        import numpy as np
-
-        values = self._past.get((row.case, row.metric), ())
-        if len(values) < _FEWEST_PAST or row.head is None or row.head.center is None:
-            return None
-        every = np.asarray([*values, row.head.center], dtype=float)
-        return spark(every, (len(values),), _PAST)
-
-    def unshown(self) -> list[tuple[str, RowReason]]:
+    def unshown(self) -> list[tuple[str, str]]:
         """Return the reasons that no line has shown, with their cases."""
         return [
             (clean_line(case), reason)
             for case, reasons in self._reasons.items()
             for reason in reasons
         ]
-
-
-def _reason(explanation: Explanation) -> RowReason:
-    place = f"{explanation.file}:{explanation.line}" if explanation.file else ""
-    texts = (clean_line(explanation.text, 1000), clean_line(place, 1000))
-    return RowReason(clean_line(explanation.metric, 100), *texts)
 
 
 def _failure(failure: Failure) -> Mapping[str, str]:

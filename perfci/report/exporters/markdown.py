@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -53,14 +52,6 @@ _MOST = {
 """The most entries that the templates show of each list. They count the rest."""
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column of numbers. A cell may break between its ``texts``, not inside one of them."""
-
-    head: str
-    texts: Callable[[Comparison], Sequence[str]]
-
-
 def render(report: Report, limit: int = LIMIT) -> Clean:
     """Return the comment as GitHub Markdown, at most ``limit`` characters long."""
     return clean_lines(render_comment((report,), limit))
@@ -92,7 +83,8 @@ def _template() -> Template:
     environment = markdown_environment()
     environment.globals |= _MOST | {
         "by_case": by_case,
-        "columns": _COLUMNS,
+        "change": lambda row: (_moved_text(row), _span_text(row)),
+        "limit": lambda row: rows.limit_text(row) if has_numbers(row) else "",
         "what": metric_words,
         "values": _values_text,
         "remarks": _remarks,
@@ -217,10 +209,3 @@ def _remarks(row: Comparison) -> str:
         confirmed = ""
     accepted = accepted_text(row.accepted, row) if row.accepted else ""
     return "; ".join(part for part in (accepted, confirmed, sight, *row.warnings) if part)
-
-
-_COLUMNS = (
-    Column("change", lambda row: (_moved_text(row), _span_text(row))),
-    Column("limit", lambda row: (rows.limit_text(row) if has_numbers(row) else "",)),
-)
-"""The columns of all tables of comparisons, after the case and the metric."""

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from perfci.forges.annotations import MOST, Annotation, annotations_of
+from perfci.forges.github import Annotation
+from perfci.forges.posting import MOST_REMARKS, annotations_of
 from perfci.model.case import Failure
 from perfci.model.report import Definition, Explanation
 from tests.forges.github.conftest import report_of
@@ -94,10 +95,10 @@ def test_one_line_that_slows_many_cases_is_said_once_with_their_names() -> None:
 def test_the_gravest_come_first_and_the_rest_is_left_out() -> None:
     few = tuple(
         Explanation("new one", "recompiles", "recompile", "shape", "lib/a.py", line)
-        for line in range(1, MOST + 50)
+        for line in range(1, MOST_REMARKS + 50)
     )
     grave = Explanation(EAGER, "latency_p50", "graph_break", "print", "lib/z.py", 9)
     found = annotations_of([report_of(explanations=(*few, grave), failures=())])
-    assert len(found) == MOST
+    assert len(found) == MOST_REMARKS
     assert found[0].path == "lib/z.py"
     assert {one.level for one in found[1:]} == {"notice"}
