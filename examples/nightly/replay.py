@@ -78,7 +78,7 @@ def _cost(point: Point, number: int) -> float:
 def _point(point: Point, center: float, rng: Random) -> Point:
     spread = SPREAD[point.metric] / 2
     values = tuple(center * exp(rng.gauss(0.0, spread)) for _ in range(WORKERS))
-    return replace(point, value=median(values), values=values)
+    return point._replace(value=median(values))
 
 
 def _run(template: RecordedRun, commit: Commit, points: tuple[Point, ...]) -> RecordedRun:

@@ -148,16 +148,14 @@ def outcome_of(report: Report, *, runner: str) -> GateOutcome | None:
 
 def _points(case: CaseRun) -> Iterable[Point]:
     """Yield a case's points. A failed case has no points: some workers aren't a measurement."""
-    if case.failures:
-        return
-    for metric in _metrics(case):
-        values = tuple(
-            float(worker.values[metric.name])
-            for worker in case.workers
-            if math.isfinite(worker.values.get(metric.name, math.nan))
-        )
-        if values:
-            center = _center(metric, values)
+    known = dict(METRICS)
+    for worker in case.workers:
+        known |= {own.name: own for own in worker.extra_metrics if own.name not in METRICS}
+    for metric in known.values() if not case.failures else ():
+        values = [worker.values.get(metric.name, math.nan) for worker in case.workers]
+        finite = tuple(float(value) for value in values if math.isfinite(value))
+        if finite:
+            center = _center(metric, finite)
             yield Point(case.case.id, metric.name, metric.unit, center, metric.direction)
 
 
@@ -168,14 +166,6 @@ def _center(metric: Metric, values: Sequence[float]) -> float:
     center = summarise(values, logarithmic=not metric.absolute).center
     assert center is not None  # noqa: S101 (there are values, and all are finite)
     return center
-
-
-def _metrics(case: CaseRun) -> Iterable[Metric]:
-    known = dict(METRICS)
-    for worker in case.workers:
-        known |= {own.name: own for own in worker.extra_metrics if own.name not in METRICS}
-    present = {name for worker in case.workers for name in worker.values}
-    return (metric for name, metric in known.items() if name in present)
 
 
 def _digest(*parts: Any) -> str:

@@ -33,10 +33,11 @@ from perfci.trend.noise import (
     place_p,
     prepare,
     prepare_all,
+    ratio_of,
     split_gains,
     wander_by_length,
 )
-from perfci.trend.ramps import Ramp, RampSplits, find_ramps
+from perfci.trend.slow_moves import Ramp, RampSplits, find_ramps
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -237,17 +238,6 @@ def _sized(
     else:
         levels = levels[0] * prepared.unit, levels[1] * prepared.unit
     return SizedMove(kind, *ends, within, *levels, *ratios, test.p)
-
-
-def ratio_of(difference: float) -> float:
-    """Return ``exp(difference)``, limited to the largest ratio of two values of a series.
-
-    Without the limit, the interval of a very noisy series could overflow.
-    """
-    from perfci.stats.t_tests import LARGEST
-
-    most = 2.0 * math.log(LARGEST)
-    return math.exp(min(max(difference, -most), most))
 
 
 @dataclass(frozen=True, slots=True)

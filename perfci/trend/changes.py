@@ -29,7 +29,7 @@ from perfci.trend.change_points import (
     examine_all,
     too_few,
 )
-from perfci.trend.drift import find_drifts
+from perfci.trend.slow_moves import find_drifts
 from perfci.units import day_of
 
 if TYPE_CHECKING:

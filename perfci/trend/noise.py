@@ -505,3 +505,14 @@ def _variance(prepared: Prepared, sums: Sums, split: Split) -> float:
     points = split.end - split.begin
     pooled = (PRIOR * prepared.sigma**2 + within) / (PRIOR + points - 2)
     return pooled * float(inflation(float(points), prepared.rho))
+
+
+def ratio_of(difference: float) -> float:
+    """Return ``exp(difference)``, limited to the largest ratio of two values of a series.
+
+    Without the limit, the interval of a very noisy series could overflow.
+    """
+    from perfci.stats.t_tests import LARGEST
+
+    most = 2.0 * math.log(LARGEST)
+    return math.exp(min(max(difference, -most), most))

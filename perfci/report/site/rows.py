@@ -72,13 +72,8 @@ class TrendRows:
         return tuple(
             self._drift(item) if isinstance(item, Drift) else self._event(item)
             for item in items
-            if self.knows(item)
+            if (item.series if isinstance(item, Drift) else item.changes[0].series) in self._series
         )
-
-    def knows(self, item: TrendEvent | Drift) -> bool:
-        """Return whether the series of a drift, or of an event's worst change, is known."""
-        key = item.series if isinstance(item, Drift) else item.changes[0].series
-        return key in self._series
 
     def _event(self, event: TrendEvent) -> TrendRow:
         """Return the row of an event.
