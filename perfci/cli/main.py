@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
-from click.shell_completion import get_completion_class
 
 from perfci.cli.printing import (
     be_quiet,
@@ -44,10 +43,9 @@ _COMMANDS = {
     "comment": ("forges", "Leave reports as one comment and one check on a pull request."),
     "init": ("forges", "Write a configuration, a first benchmark and GitHub's workflows."),
     "doctor": ("machine", "Show what on this machine makes measuring worse or impossible."),
-    "completion": ("main", "Print the shell's completion script."),
 }
 """Each command's module in this package, which defines ``NAME_command``, and its summary."""
-_ANYWHERE = {"history", "trend", "report", "merge", "comment", "completion"}
+_ANYWHERE = {"history", "trend", "report", "merge", "comment"}
 """Commands that measure nothing. The others need Linux."""
 
 
@@ -176,19 +174,3 @@ def _bug(error: Exception) -> PerfciError:
         f"a bug in perfci: {type(error).__name__}: {error} ({frame.filename}:{frame.lineno})",
         "".join(traceback.format_tb(error.__traceback__)) + "Please report it with these lines.",
     )
-
-
-@click.command(
-    "completion",
-    epilog="""\b
-Example: eval "$(perfci completion bash)"   in ~/.bashrc
-         eval "$(perfci completion zsh)"    in ~/.zshrc, after compinit
-         perfci completion fish > ~/.config/fish/completions/perfci.fish""",
-)
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-def completion_command(shell: str) -> None:
-    """Print the completion script of SHELL: commands, options and revisions."""
-    kind = get_completion_class(shell)
-    if kind is None:
-        raise click.UsageError(f"no completion for {shell}")
-    show(clean_lines(kind(cli, {}, "perfci", "_PERFCI_COMPLETE").source() + "\n"))

@@ -8,7 +8,6 @@ package.
 
 from __future__ import annotations
 
-import io
 import os
 import shutil
 import sys
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
 
 _EVERY_S = 15.0
 """Without a terminal: least time between two lines of progress, in s."""
-_BAR_WIDTH = 24
-"""Most columns of the progress bar."""
 
 
 class _Quiet:
@@ -135,32 +132,6 @@ def _counts(progress: Progress) -> str:
     return f"{progress.done}{more} rounds, {format_duration(progress.elapsed_s)}"
 
 
-def _bar(progress: Progress, width: int) -> Clean:
-    """Return a bar of the rounds, the counts and the case, in one line of ``width`` columns.
-
-    Nothing draws it again between rounds: that would disturb what is measured.
-    """
-    from rich.progress_bar import ProgressBar
-    from rich.table import Table
-    from rich.text import Text
-
-    from perfci.report.terminal import text_console
-
-    share = progress.done / max(progress.planned, 1)
-    line = Table.grid(padding=(0, 1), expand=True)
-    line.add_column(width=min(_BAR_WIDTH, width // 4))
-    line.add_column(no_wrap=True)
-    line.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
-    line.add_row(
-        ProgressBar(total=1.0, completed=min(share, 1.0), complete_style="green"),
-        _counts(progress),
-        Text(one_line(progress.case)),
-    )
-    out = io.StringIO()
-    text_console(out, width, color=_wants_colour()).print(line, end="")
-    return clean_styled(out.getvalue().splitlines()[0])
-
-
 def _shortage_text(shortage: Shortage) -> str:
     return (
         f"{counted(shortage.cases, 'case')} need about {format_duration(shortage.needed_s)}; "
@@ -200,11 +171,7 @@ class ProgressLine:
         if self._quiet or (not self._terminal and now - self._last < _EVERY_S):
             return
         self._last = now
-        if self._terminal:
-            rewrite(_bar(progress, shutil.get_terminal_size().columns - 1))
-            self._open = True
-        else:
-            self._show(f"[{_counts(progress)}] {progress.case}")
+        self._show(f"[{_counts(progress)}] {progress.case}")
 
     def close(self) -> None:
         """Clear the line."""

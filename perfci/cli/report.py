@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from perfci.cli.options import OUTPUT, GroupedCommand
+from perfci.cli.options import OUTPUT
 from perfci.cli.printing import discard, flush, is_coloured, is_quiet, show
 from perfci.errors import (
     EXIT_INTERRUPTED,
@@ -142,7 +142,7 @@ def worst_code(codes: Iterable[int]) -> int:
     return EXIT_REGRESSION if EXIT_REGRESSION in distinct else max(distinct)
 
 
-class ExportingCommand(GroupedCommand):
+class ExportingCommand(click.Command):
     """A command with ``--NAME FILE`` for each format. It gets the chosen files as ``outputs``."""
 
     def __init__(

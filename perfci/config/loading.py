@@ -19,11 +19,11 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 from msgspec import NODEFAULT, UNSET, Meta, Struct, UnsetType, ValidationError, convert, structs
 from msgspec import field as structs_field
 
-from perfci.config.keys import AcceptTable, Keys, ProjectKeys
+from perfci.config.keys import AcceptTable, Keys, ProjectKeys, QuietTable
 from perfci.errors import UsageError
 from perfci.files import parse_toml, read_regular
 from perfci.metrics import METRICS
-from perfci.model.measuring import MeasureSettings, Quiet
+from perfci.model.measuring import MeasureSettings
 from perfci.suites import usual_place
 from perfci.trend import TrendSettings
 from perfci.units import parse_share
@@ -46,7 +46,7 @@ class Config(ProjectKeys, frozen=True):
     """
 
     settings: MeasureSettings = MeasureSettings()
-    quiet: Quiet = Quiet()
+    quiet: QuietTable = QuietTable()
     policy: Policy = structs_field(default_factory=default_policy)
     trend: TrendSettings = TrendSettings()
     accept: tuple[Acceptance, ...] = ()
@@ -119,7 +119,7 @@ def _config(keys: Keys, location: KeyLocation) -> Config:
     return Config(
         **{name: getattr(keys, name) for name in ProjectKeys.__struct_fields__},
         settings=_same_named(MeasureSettings, keys, max_rounds=_max_rounds(keys, location)),
-        quiet=_same_named(Quiet, keys.quiet),
+        quiet=keys.quiet,
         policy=_same_named(
             Policy,
             keys,

@@ -114,25 +114,3 @@ class MeasureSettings:
     memory_limit: int = 0
     residency: str = "together"
     inject: Mapping[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Quiet:
-    """The settings that keep a worker quiet (design 5.3). Each can be switched off by itself.
-
-    ``pin``: workers have cores of their own.
-    ``malloc``: glibc keeps its pages, so that large tensors don't page-fault on each call.
-    ``hash_seed``: ``PYTHONHASHSEED`` is 0.
-    ``gc``: Python's garbage is collected before each burst, not in it.
-    ``threads``: the number of threads is set (``OMP_NUM_THREADS`` and so on).
-    ``vec_isa``: Inductor is spared a test of the CPU's vector instructions.
-    ``fork``: workers are forked from a process that has done their imports.
-    """
-
-    pin: bool = True
-    malloc: bool = True
-    hash_seed: bool = True
-    gc: bool = True
-    threads: bool = True
-    vec_isa: bool = True
-    fork: bool = True

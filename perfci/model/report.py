@@ -89,9 +89,7 @@ class Comparison:
     direction: str = "lower"
     confirmed: bool | None = None
     df: float | None = None
-    rounds_set_aside: int = 0
     caveat: Finding | None = None
-    set_aside_worse: int = 0
     base_sessions: int = 0
     se: float | None = None
     ancestors: int = 0

@@ -1,7 +1,8 @@
 """Findings in English: all of their sentences are written here, and no code may depend on them.
 
-A wording is a template, or a function that takes the finding's arguments by name. The function for
-a verdict's reason takes the reason itself as its first argument.
+A wording is a template (``_Argument`` has its forms), or a function that takes the finding's
+arguments by name. The function for a verdict's reason takes the reason itself as its first
+argument.
 """
 
 from __future__ import annotations
@@ -21,18 +22,35 @@ from perfci.units import (
 )
 
 
-def _amount(value: float, unit: str) -> str:
-    """Return a threshold as text: an amount if it has a unit, else a share."""
-    return format_value(value, unit) if unit else format_share(value)
-
-
 def _rounds(count: int, setting: str) -> str:
     """Return a number of rounds as text, with the setting that raises it if not `--rounds`."""
     return f"{count} rounds" + ("" if setting == "rounds" else f" (`{setting}`)")
 
 
-def _could_detect(change: float) -> str:
-    return f"a change of {format_share(change)} would have been detected"
+_DETECTED = "a change of {change:share} would have been detected"
+
+
+class _Argument:
+    """A finding's argument, formatted as a template asks.
+
+    The form is ``share``, ``change``, ``amount`` (a share, or a value if the finding has a unit),
+    ``rounds`` (with the setting that raises them), ``n WORD``, a unit, or a form of Python's own.
+    """
+
+    def __init__(self, value: Any, arguments: Mapping[str, Any]) -> None:
+        self._value, self._all = value, arguments
+
+    def __format__(self, form: str) -> str:
+        value, unit = self._value, self._all.get("unit", "")
+        if form == "share" or (form == "amount" and not unit):
+            return format_share(value)
+        if form == "amount" or form in {"s", "ratio"}:
+            return format_value(value, unit if form == "amount" else form)
+        if form == "change":
+            return format_change(value)
+        if form == "rounds":
+            return _rounds(value, self._all["setting"])
+        return counted(value, form[2:]) if form.startswith("n ") else format(value, form)
 
 
 def _looks(moved: str) -> Callable[..., str]:
@@ -53,47 +71,15 @@ def _bursts_excluded(*, excluded: int, bursts: int, reason: str) -> str:
     return f"{how_many}, most often because of this: {reason}"
 
 
-def _bursts_disturbed(*, workers: int, reason: str) -> str:
-    return (
-        f"Most bursts of {counted(workers, 'worker')} were disturbed but kept, most often because "
-        f"of this: {reason}. Their numbers are those of a busy or throttled machine"
-    )
-
-
 def _failed(*, side: str, stage: str, kind: str, message: str = "") -> str:
     text = f": {message}" if message else ""
     return f"{side} failed in {stage} ({kind}){text}"
-
-
-def _few_rounds(*, rounds: int, needed: int, setting: str) -> str:
-    return (
-        f"{rounds} rounds cannot rule out between-process variance; {_rounds(needed, setting)} can"
-    )
-
-
-def _few_workers(*, base: int, head: int, needed: int, setting: str) -> str:
-    return (
-        f"{base} and {head} workers cannot rule out between-process variance; "
-        f"{_rounds(needed, setting)} can"
-    )
 
 
 def _too_few(*, count: int, what: str, needed: int, setting: str) -> str:
     return (
         f"{counted(count, what)} {'is' if count == 1 else 'are'} too few for an interval or a "
         f"verdict; {_rounds(needed, setting)} are needed"
-    )
-
-
-def _near_threshold(*, change: float, threshold: float, unit: str = "") -> str:
-    limit = _amount(threshold, unit)
-    return f"{_could_detect(change)}; the change is too close to the threshold of {limit} to decide"
-
-
-def _more_rounds(*, change: float, threshold: float, rounds: int, setting: str) -> str:
-    return (
-        f"{_could_detect(change)}; about {_rounds(rounds, setting)} would detect "
-        f"{format_share(threshold)}"
     )
 
 
@@ -104,22 +90,6 @@ def _two_speeds(
         f"processes run at two speeds, {format_share(apart - 1.0)} apart, and are compared within "
         f"each; of {rounds} rounds head alone was slow in {head_slow}, base alone in {base_slow}; "
         f"over both speeds the mean changed by {format_change(mean_lo)} to {format_change(mean_hi)}"
-    )
-
-
-def _round_groups(*, low: float, high: float, low_count: int, high_count: int) -> str:
-    return (
-        f"rounds fall into two groups, {format_change(low)} and {format_change(high)}"
-        f" ({low_count} and {high_count} of {low_count + high_count}): processes may run at "
-        "two speeds"
-    )
-
-
-def _worker_groups(*, ratio: float, low_count: int, high_count: int) -> str:
-    return (
-        f"workers fall into two groups, a ratio of {format_value(ratio, 'ratio')} apart "
-        f"({low_count} and {high_count} of {low_count + high_count}): processes may run at two "
-        "speeds"
     )
 
 
@@ -152,13 +122,10 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
         "{wider:.1f} times as wide"
     ),
     # of ranks
-    "slow-rank": lambda *, rank, slower: (
-        f"rank {rank} is slower by {format_value(slower, 's')} a step, outside of collectives"
-    ),
+    "slow-rank": "rank {rank} is slower by {slower:s} a step, outside of collectives",
     "rank-most": "rank {rank} has the most",
-    "exposed-communication": lambda *, waited, exposed: (
-        f"of {format_value(waited, 's')} a step in collectives, {format_value(exposed, 's')} don't "
-        "overlap with computing"
+    "exposed-communication": (
+        "of {waited:s} a step in collectives, {exposed:s} don't overlap with computing"
     ),
     "rank-differs": lambda *, rank, other, apart=None: (
         f"rank {rank} returns something else than rank {other}"
@@ -172,14 +139,17 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
     ),
     # of a session's workers
     "bursts-excluded": _bursts_excluded,
-    "bursts-disturbed": _bursts_disturbed,
+    "bursts-disturbed": (
+        "Most bursts of {workers:n worker} were disturbed but kept, most often because of this: "
+        "{reason}. Their numbers are those of a busy or throttled machine"
+    ),
     "delayed-more": (
         "head's workers were kept off their core in {head:,} of {bursts:,} bursts, base's in "
         "{base:,} (p = {p:.2g}): P95, P99 and mean include these bursts"
     ),
-    "busy-threads": lambda *, base, head: (
-        f"head's calls leave work to threads that run on after them, {format_share(head)} of the "
-        f"other side's time (base's {format_share(base)}): no latency has it"
+    "busy-threads": (
+        "head's calls leave work to threads that run on after them, {head:share} of the other "
+        "side's time (base's {base:share}): no latency has it"
     ),
     "delayed-more-cases": (
         "More bursts were kept off their core on head than on base, beyond chance, in {cases}: "
@@ -190,14 +160,14 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
         "`{where}` has NaN, and so has its reference: work on NaN may take another time than work "
         "on numbers"
     ),
-    "does-nothing": lambda *, seconds: (
-        f"a call takes {format_value(seconds, 's')}, about as long as one that does nothing: "
-        "does the benchmark return its work as a function?"
+    "does-nothing": (
+        "a call takes {seconds:s}, about as long as one that does nothing: does the benchmark "
+        "return its work as a function?"
     ),
     # why a change, or its absence, is not believed
-    "more-are-slow": lambda *, worst, threshold: (
+    "more-are-slow": (
         "more of head's processes may be slow: over both speeds its mean may be worse by "
-        f"{format_share(worst)}, beyond the threshold of {format_share(threshold)}"
+        "{worst:share}, beyond the threshold of {threshold:share}"
     ),
     "one-session": "a baseline of one session says nothing about the variance between sessions",
     "throttled": (
@@ -206,21 +176,27 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
     ),
     "few-rounds-changed": "most rounds do not show the change",
     "few-workers-changed": "most workers do not show the change",
-    "round-groups": _round_groups,
-    "worker-groups": _worker_groups,
-    "few-rounds": _few_rounds,
+    "round-groups": (
+        "rounds fall into two groups, {low:change} and {high:change} ({low_count} and {high_count} "
+        "of them): processes may run at two speeds"
+    ),
+    "worker-groups": (
+        "workers fall into two groups, a ratio of {ratio:ratio} apart ({low_count} and "
+        "{high_count} of them): processes may run at two speeds"
+    ),
+    "few-rounds": ("{rounds} rounds cannot rule out between-process variance; {needed:rounds} can"),
     "few-ancestors": (
         "{rounds} rounds of {ancestors} ancestors cannot rule out between-process variance; "
         "rounds of {needed} ancestors can"
     ),
-    "few-workers": _few_workers,
+    "few-workers": (
+        "{base} and {head} workers cannot rule out between-process variance; {needed:rounds} can"
+    ),
     # a judgement's own
     "looks-regressed": _looks("regressed"),
     "looks-improved": _looks("improved"),
     "looks-unchanged": _looks("unchanged"),
-    "below-threshold": lambda *, threshold, unit="": (
-        f"significant, but below the threshold of {_amount(threshold, unit)}"
-    ),
+    "below-threshold": "significant, but below the threshold of {threshold:amount}",
     "small-effect": "significant, but Cohen's d is below {least:g}",
     "too-few": _too_few,
     "too-few-ancestors": (
@@ -228,23 +204,22 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
         "of {needed} are needed"
     ),
     "no-evidence": "not enough evidence either way",
-    "detectable": lambda *, change: _could_detect(change),
-    "measure-together": lambda *, change: (
-        f"{_could_detect(change)}; `perfci compare` measures both sides in pairs and detects "
-        "smaller changes"
+    "detectable": _DETECTED,
+    "measure-together": (
+        f"{_DETECTED}; `perfci compare` measures both sides in pairs and detects smaller changes"
     ),
-    "out-of-reach": lambda *, change, threshold: (
-        f"{_could_detect(change)}; {format_share(threshold)} is out of reach with this variance"
+    "out-of-reach": f"{_DETECTED}; {{threshold:share}} is out of reach with this variance",
+    "near-threshold": (
+        f"{_DETECTED}; the change is too close to the threshold of {{threshold:amount}} to decide"
     ),
-    "near-threshold": _near_threshold,
-    "more-rounds": _more_rounds,
-    "may-be-overstated": lambda *, least, threshold, unit="": (
-        f"the interval begins at {_amount(least, unit)}, below the threshold of "
-        f"{_amount(threshold, unit)}: changes so close to it are overstated on average"
+    "more-rounds": f"{_DETECTED}; about {{rounds:rounds}} would detect {{threshold:share}}",
+    "may-be-overstated": (
+        "the interval begins at {least:amount}, below the threshold of {threshold:amount}: changes "
+        "so close to it are overstated on average"
     ),
-    "no-regression": lambda *, threshold, unit="": (
-        f"a regression of {_amount(threshold, unit)} is excluded; no rounds were spent on whether "
-        "it is better or unchanged"
+    "no-regression": (
+        "a regression of {threshold:amount} is excluded; no rounds were spent on whether it is "
+        "better or unchanged"
     ),
     # of a whole metric or case
     "no-graph": "torch.compile produced no graph on {side}: all of it runs in eager mode",
@@ -277,9 +252,7 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
         "regression"
     ),
     "accept-expired": "it was accepted until {until}",
-    "accept-exceeded": lambda *, up_to, unit="": (
-        f"it is accepted up to {_amount(up_to, unit)} only"
-    ),
+    "accept-exceeded": "it is accepted up to {up_to:amount} only",
     "accept-unneeded": lambda *, case, metric, status: (
         f"`accept` names {case} {metric}, which "
         + (
@@ -311,7 +284,9 @@ def words(finding: Finding) -> str:
     KeyError, TypeError or ValueError for a code or arguments that perfci never gives.
     """
     wording, arguments = WORDS[finding.code], finding.arguments
-    return wording.format(**arguments) if isinstance(wording, str) else wording(**arguments)
+    if not isinstance(wording, str):
+        return wording(**arguments)
+    return wording.format(**{name: _Argument(arguments[name], arguments) for name in arguments})
 
 
 def sayable(finding: Finding) -> bool:

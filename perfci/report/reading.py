@@ -225,7 +225,7 @@ def _impossible(row: Comparison) -> Iterator[str]:
         yield "confidence"
     if row.df is not None and row.df < _LEAST_DF:
         yield "df"
-    for name in ("threshold", "detectable", "rounds_set_aside", "base_sessions", "se"):
+    for name in ("threshold", "detectable", "base_sessions", "se"):
         if (getattr(row, name) or 0) < 0:
             yield name
     for name, side in (("base", row.base), ("head", row.head)):

@@ -68,6 +68,6 @@ def test_measuring_is_refused_in_a_sentence(system: str, tmp_path: Path) -> None
     assert refused.returncode == 2
     assert refused.stderr.splitlines() == [
         "perfci: `perfci compare` needs Linux: perfci measures nowhere else",
-        "These work here: comment, completion, history, merge, report, trend.",
+        "These work here: comment, history, merge, report, trend.",
         "[linux-only]",
     ]

@@ -96,7 +96,6 @@ COMMANDS: dict[str, tuple[tuple[str, ...], ...]] = {
                 ("comment", "--unreadable", BAD, "--no-check")),
     "init": (("init", "--github", "--benchmarks", BAD), ("init",)),
     "doctor": (("doctor", "--python", BAD), ("doctor",)),
-    "completion": (("completion", "bash"), ("completion", BAD)),
 }  # fmt: skip
 """What each command is called with. One that is missing here is a test that fails."""
 
@@ -124,7 +123,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Project:
     made.commit(BAD)
     made.commit(f"subject {BAD}\n\n{BAD}")
     bad = recorded(1, Environment(BAD, {BAD: BAD}), subject=BAD, branch=BAD, runner=BAD, source=BAD)
-    points = tuple(replace(one, case=BAD, metric=BAD, unit=BAD) for one in bad.points[:1])
+    points = tuple(one._replace(case=BAD, metric=BAD, unit=BAD) for one in bad.points[:1])
     nights = [replace(bad, points=points, source_hashes={}, failed={BAD: BAD})]
     nights += [
         replace(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from perfci.config.keys import QuietTable
 from perfci.measure.machine.cores import available_cores, cpu_quota, quota_notes, throttled_s
 from perfci.measure.machine.doctor import (
     Card,
@@ -16,7 +17,7 @@ from perfci.measure.machine.doctor import (
     gpu,
     quota,
 )
-from perfci.model.measuring import MeasureSettings, Quiet
+from perfci.model.measuring import MeasureSettings
 from tests.builders.project import Project
 from tests.machine.fake_nvml import FIRST, FakeNvml, card, processes
 
@@ -105,12 +106,12 @@ def test_a_quota_below_the_cores_makes_it_worse(
 
 
 def test_cores_that_workers_can_be_pinned_to_do() -> None:
-    found = cores(available_cores(), MeasureSettings(), Quiet())
+    found = cores(available_cores(), MeasureSettings(), QuietTable())
     assert found.level == ("ok" if len(available_cores()) > 1 else "worse")
 
 
 def test_cores_that_no_process_can_be_pinned_to_stop() -> None:
-    found = cores((0, ABSENT), MeasureSettings(), Quiet())
+    found = cores((0, ABSENT), MeasureSettings(), QuietTable())
     assert found.level == "impossible"
     assert str(ABSENT) in found.observation
     assert "pin = false" in found.advice
@@ -121,7 +122,7 @@ def test_pinning_that_does_nothing_makes_it_worse(
 ) -> None:
     deaf = script(tmp_path / "python", "echo 0 1 2 3")  # a sandbox that says yes and does nothing
     monkeypatch.setattr("sys.executable", str(deaf))
-    found = cores((0, 1, 2), MeasureSettings(cores=1), Quiet())
+    found = cores((0, 1, 2), MeasureSettings(cores=1), QuietTable())
     assert (found.level, "0 1 2 3" in found.observation) == ("worse", True)
 
 

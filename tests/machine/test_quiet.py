@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from functools import partial
 
+from perfci.config.keys import QuietTable
 from perfci.measure.machine.cores import plan_cores
 from perfci.measure.machine.isolation import (
     child_environment,
     library_facts,
 )
-from perfci.model.measuring import Quiet
 
 INHERITED = {
     "PATH": "/bin",
@@ -29,10 +29,10 @@ INHERITED = {
 }
 
 
-QUIET = Quiet()
+QUIET = QuietTable()
 
 
-def made(quiet: Quiet = QUIET, passed: tuple[str, ...] = ()) -> dict[str, str]:
+def made(quiet: QuietTable = QUIET, passed: tuple[str, ...] = ()) -> dict[str, str]:
     return child_environment(INHERITED, quiet, 2, passed, {"TMPDIR": "/scratch"})
 
 
@@ -66,7 +66,7 @@ def test_quiet_settings_are_set_and_each_can_be_switched_off() -> None:
     assert quiet["OMP_NUM_THREADS"] == "2"
     assert quiet["MALLOC_TRIM_THRESHOLD_"] == "1073741824"
     assert "PERFCI_GC" not in quiet
-    off = made(Quiet(malloc=False, hash_seed=False, gc=False, threads=False, vec_isa=False))
+    off = made(QuietTable(malloc=False, hash_seed=False, gc=False, threads=False, vec_isa=False))
     assert not {"PYTHONHASHSEED", "OMP_NUM_THREADS", "MALLOC_TRIM_THRESHOLD_"} & off.keys()
     assert "TORCHINDUCTOR_VEC_ISA_OK" not in off
     assert off["PERFCI_GC"] == "1"

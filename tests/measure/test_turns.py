@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from perfci.config.keys import QuietTable
 from perfci.measure.executor import Executor
 from perfci.measure.machine.gpu_watch import GpuWatches
 from perfci.measure.machine.isolation import child_environment
 from perfci.measure.round import WorkerTask, measure_round, wrong_time
 from perfci.measure.workers import Launch
-from perfci.model.measuring import MeasureSettings, Quiet, WorkerFailure, WorkerOutput
+from perfci.model.measuring import MeasureSettings, WorkerFailure, WorkerOutput
 from perfci.model.worker import WorkerBlock, WorkOrder
 
 pytestmark = pytest.mark.processes
@@ -89,7 +90,9 @@ def results(folder: Path, **what: str) -> list[WorkerOutput | WorkerFailure]:
             warmup_s=0.01,
             growth=False,
         )
-        environment = child_environment(os.environ, Quiet(), 1, (), {"WHAT": what.get(side, "")})
+        environment = child_environment(
+            os.environ, QuietTable(), 1, (), {"WHAT": what.get(side, "")}
+        )
         tasks.append(WorkerTask(order, Launch(sys.executable, environment), {}, 2.0))
     ends = time.monotonic() + 240
     measured = measure_round(

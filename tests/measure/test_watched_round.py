@@ -10,13 +10,14 @@ from pathlib import Path
 import psutil
 import pytest
 
+from perfci.config.keys import QuietTable
 from perfci.measure import selection
 from perfci.measure.executor import Executor
 from perfci.measure.machine.gpu_watch import GpuWatches
 from perfci.measure.machine.isolation import child_environment
 from perfci.measure.round import WorkerTask, measure_round
 from perfci.measure.workers import Launch
-from perfci.model.measuring import MeasureSettings, Quiet, WorkerOutput
+from perfci.model.measuring import MeasureSettings, WorkerOutput
 from perfci.model.worker import REPLACED, WorkOrder
 from tests.machine.fake_nvml import FIRST, SECOND, FakeNvml, card, processes
 from tests.machine.fake_torch import write_torch
@@ -74,7 +75,7 @@ class Tree:
             warmup_s=0.02,
             growth=False,
         )
-        whole = child_environment(os.environ, Quiet(), 1, (), environment)
+        whole = child_environment(os.environ, QuietTable(), 1, (), environment)
         return WorkerTask(order, Launch(sys.executable, whole), {}, 60.0)
 
 

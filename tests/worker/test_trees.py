@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from perfci.config.keys import QuietTable
 from perfci.measure.machine.isolation import child_environment
-from perfci.model.measuring import Quiet
 from tests.worker.driver import Bench
 
 pytestmark = pytest.mark.processes
@@ -145,7 +145,7 @@ def test_the_memory_of_a_case_is_that_of_its_tree(bench: Bench, method: str) -> 
 def test_more_memory_in_one_of_two_children_is_seen_whichever_it_is(
     tmp_path: Path, method: str
 ) -> None:
-    quiet = child_environment({}, Quiet(), 1, (), {})
+    quiet = child_environment({}, QuietTable(), 1, (), {})
     quiet = {name: value for name, value in quiet.items() if name.startswith("MALLOC_")}
 
     def measured(least: int) -> dict[str, float]:

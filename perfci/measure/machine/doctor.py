@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+from perfci.config.keys import QuietTable
 from perfci.config.loading import Config, load_config
 from perfci.errors import OutsideError, UsageError
 from perfci.measure.machine.cores import (
@@ -31,7 +32,7 @@ from perfci.measure.machine.isolation import (
     overridden,
     tokens_in,
 )
-from perfci.model.measuring import MeasureSettings, Quiet
+from perfci.model.measuring import MeasureSettings
 from perfci.units import counted
 
 _LEAST_GIB = 2.0
@@ -134,7 +135,7 @@ def _worker_python(
     probe: str, python: str, environment: Mapping[str, str], launcher: Sequence[str]
 ) -> str:
     """Return what ``probe`` prints in the Python and environment of workers."""
-    env = child_environment(environment, Quiet(), 1, (), {})
+    env = child_environment(environment, QuietTable(), 1, (), {})
     return _answer(*launcher, python, "-P", "-c", probe, env=env)
 
 
@@ -241,7 +242,7 @@ def _git_secrets(environment: Mapping[str, str], root: Path) -> HardwareFinding:
 def cores(
     available: Sequence[int],
     settings: MeasureSettings,
-    quiet: Quiet,
+    quiet: QuietTable,
     near: frozenset[int] = frozenset(),
 ) -> HardwareFinding:
     """Check whether workers get cores of their own, as configured, and ``near`` the GPU."""

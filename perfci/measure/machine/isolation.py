@@ -18,11 +18,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from perfci.config.keys import QuietTable
 from perfci.errors import UsageError
 from perfci.files import expanded
 from perfci.measure.checkout.git import attempt
 from perfci.measure.machine.cores import CorePlan
-from perfci.model.measuring import Quiet
 
 _PR_SET_DUMPABLE = 4
 """The option's number in ``sys/prctl.h``."""
@@ -172,7 +172,7 @@ def _is_secret(name: str, value: str) -> bool:
 
 def child_environment(
     inherited: Mapping[str, str],
-    quiet: Quiet,
+    quiet: QuietTable,
     threads: int,
     passed: Sequence[str],
     extra: Mapping[str, str],
@@ -200,9 +200,11 @@ def child_environment(
     return environment | dict(extra)
 
 
-def quiet_facts(quiet: Quiet, plan: CorePlan) -> dict[str, str]:
+def quiet_facts(quiet: QuietTable, plan: CorePlan) -> dict[str, str]:
     """Return the settings as facts of the environment."""
-    switched = {f"quiet_{name}": str(getattr(quiet, name)).lower() for name in Quiet.__slots__}
+    switched = {
+        f"quiet_{name}": str(getattr(quiet, name)).lower() for name in QuietTable.__struct_fields__
+    }
     facts = switched | {
         "worker_cores": str(len(plan.workers) or "all"),
         "threads": str(plan.threads),
