@@ -6,7 +6,7 @@ and nothing here relies on them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from perfci.errors import DamagedFile, UsageError
@@ -14,7 +14,6 @@ from perfci.model.case import Failure
 from perfci.model.codec import CodecError, to_plain
 from perfci.model.finding import NOTHING_EXERCISED, Finding, Reason
 from perfci.model.report import Comparison, Report, Timing, Verdict
-from perfci.units import first_of
 from perfci.verdict.decision import kept_from_passing, with_verdict
 from perfci.verdict.policy import Policy
 from perfci.verdict.row_status import readjust
@@ -24,8 +23,6 @@ Named = tuple[str, Report]
 """The name of a report's file, for messages, and the report."""
 _Traits = Mapping[str, Callable[[Report], object]]
 
-_NAMED_SHARDS = 5
-"""Most shards that a note names."""
 _ALIKE_IN_A_RUN: _Traits = {
     "perfci's version": lambda report: report.perfci_version,
     "the command": lambda report: report.command,
@@ -131,17 +128,15 @@ def merge(
     groups: dict[str, list[Named]] = {}
     for name, report in named:
         groups.setdefault(report.environment.key, []).append((name, report))
-    environments = {key: numbered(groups[key], expect) for key in sorted(groups)}
-    return tuple(_finite(_merged(key, environments, policy, notes)) for key in environments)
+    environments = [numbered(groups[key], expect) for key in sorted(groups)]
+    return tuple(_finite(_merged(shards, policy, notes)) for shards in environments)
 
 
 def _merged(
-    key: str,
-    environments: Mapping[str, Mapping[Shard, Report]],
+    shards: Mapping[Shard, Report],
     policy: Policy,
     notes: Sequence[str],
 ) -> Merged:
-    shards = environments[key]
     parts = tuple(shards.values())
     count = next(iter(shards)).count
     all_shards = (Shard(number, count) for number in range(1, count + 1))
@@ -152,8 +147,7 @@ def _merged(
     )
     rows = readjust(_joined(shards), policy)
     known = (note for part in parts for note in part.notes)
-    unlike = _differing_facts(shards)
-    all_notes = dict.fromkeys((*known, *_elsewhere(missing, environments), *unlike, *notes))
+    all_notes = dict.fromkeys((*known, *notes))
     joined = replace(_as_one_session(parts, rows), notes=tuple(all_notes))
     report = with_verdict(replace(joined, missing=tuple(map(str, missing))), policy)
     return Merged(replace(report, verdict=_incomplete(report.verdict, missing)), missing)
@@ -251,38 +245,6 @@ def _incomplete(verdict: Verdict, missing: Sequence[Shard]) -> Verdict:
         deciding, *others = verdict.findings
         return Verdict(verdict.status, (deciding, reason, *others))
     return kept_from_passing(verdict, reason)
-
-
-def _elsewhere(
-    missing: Sequence[Shard], environments: Mapping[str, Mapping[Shard, Report]]
-) -> tuple[str, ...]:
-    """Return notes on missing shards that another environment has: the runners may differ."""
-    return tuple(
-        f"Shard {shard} is there for another environment only: {key}."
-        for shard in missing
-        for key, shards in environments.items()
-        if shard in shards
-    )
-
-
-def _differing_facts(shards: Mapping[Shard, Report]) -> Iterator[str]:
-    """Yield a note for each fact in which shards of one environment differ."""
-    for side in ("base_environment", "environment"):
-        by_shard = {
-            shard: environment.facts
-            for shard, report in shards.items()
-            if (environment := getattr(report, side))
-        }
-        for name in sorted({name for facts in by_shard.values() for name in facts}):
-            numbers: dict[str, list[str]] = {}
-            for shard, facts in by_shard.items():
-                numbers.setdefault(facts.get(name, "unknown"), []).append(str(shard.number))
-            if len(numbers) > 1:
-                values = "; ".join(
-                    f"{value} in {first_of(of_value, _NAMED_SHARDS)}"
-                    for value, of_value in numbers.items()
-                )
-                yield f"The shards are of one environment, but their `{name}` differs: {values}."
 
 
 def joined_copies(reports: Sequence[Report]) -> tuple[str, ...]:
