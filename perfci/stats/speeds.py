@@ -56,9 +56,12 @@ def two_speeds(changes: Sequence[float]) -> TwoSpeeds | None:
     classification likelihood (Scott & Symons 1971, Biometrics 27:387-397): least squares on ``k``
     for each division of the sorted values into three groups. All three groups must be there: two
     groups can't tell a change from a speed. ``g`` must exceed ``6 + 20 / (n - 3)`` standard
-    deviations of ``e`` (docs/results/error-rates.md measures how often other noise does). ``δ`` is
-    the change within either speed. Its variance is ``s² Σk² / (n Σk² - (Σk)²)`` with ``s²`` the
-    residual variance, of n - 2 degrees of freedom.
+    deviations of ``e`` (docs/results/error-rates.md measures how often other noise does). Sides
+    that are slow independently, in shares p and q of the pairs, have ``k = 0`` in a share of
+    ``p q + (1 - p) (1 - q)``, at least twice the geometric mean of the other two shares. With less
+    than once that mean, the groups are outliers. ``δ`` is the change within either speed. Its
+    variance is ``s² Σk² / (n Σk² - (Σk)²)``, ``s²`` the residual variance of n - 2 degrees of
+    freedom.
     """
     count = len(changes)
     if count < _FEWEST or not all(map(math.isfinite, changes)):
@@ -71,6 +74,8 @@ def two_speeds(changes: Sequence[float]) -> TwoSpeeds | None:
     spread = math.sqrt(residual / (count - 2))
     least = max(_LEAST_GAP, separation_of_speeds(count) * spread)
     if gap <= least or spread <= 1e-9 * gap:  # values without any spread are a clock's steps
+        return None
+    if count - low - high < math.sqrt(low * high):
         return None
     sorted_moves = [-1] * low + [0] * (count - low - high) + [1] * high
     moves = dict(zip(order, sorted_moves, strict=True))

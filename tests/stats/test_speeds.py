@@ -52,6 +52,7 @@ def test_gap_and_standard_error_are_those_of_least_squares() -> None:
         [0.001, 0.012, -0.011, 0.0, 0.002, -0.001, 0.0],  # too close to matter
         list(NOISE),
         changes()[:4],
+        [*NOISE, *NOISE, 0.58, 1.16],  # two disturbed rounds, one twice as far out
         [*changes()[:6], math.inf],
     ],
 )
