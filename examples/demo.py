@@ -1,4 +1,7 @@
-"""Build a small git repository whose head commit got worse, and run ``perfci compare`` on it.
+"""Build a small git repository whose head commit got worse, and compare it in both ways.
+
+``perfci compare`` measures both commits in pairs. ``perfci baseline update`` and ``perfci check``
+store the base's numbers and compare head with them.
 
     python examples/demo.py [FOLDER] [perfci compare's options]
 
@@ -58,15 +61,23 @@ def main() -> int:
     for option, path in files.items():
         command += [option, str(path)]
     done = subprocess.run([*command, *options], cwd=repository, check=False)
+    print("\nThe same against a stored baseline of main:\n")
+    files["--markdown (check)"] = out / "check.md"
+    stored = [sys.executable, "-m", "perfci", "baseline", "update", "main"]
+    subprocess.run(stored, cwd=repository, check=False)
+    checked = [sys.executable, "-m", "perfci", "check", "feature", "--markdown"]
+    check = subprocess.run([*checked, files["--markdown (check)"]], cwd=repository, check=False)
     print("\nLeft behind:")
     for option, path in {"repository": repository, **files}.items():
-        print(f"  {option.lstrip('-'):<11} {path}")
+        print(f"  {option.lstrip('-'):<18} {path}")
+    codes = (done.returncode, check.returncode)
+    expected = codes == (1, 1)
     print(
-        f"\nperfci's exit code was {done.returncode}: head got worse, as it was built to."
-        if done.returncode == 1
-        else f"\nperfci's exit code was {done.returncode}; 1 (a regression) was expected."
+        "\nBoth exit codes were 1: head got worse, as it was built to."
+        if expected
+        else f"\nThe exit codes were {codes}; 1 (a regression) was expected of both."
     )
-    return 0 if done.returncode == 1 else 1
+    return 0 if expected else 1
 
 
 if __name__ == "__main__":

@@ -258,6 +258,7 @@ MODELS: tuple[Model, ...] = (
     replace(_NORMAL, name="sessions 3 % apart", session_luck=0.03),
     replace(_NORMAL, name="bursts", within=busy),
     replace(_NORMAL, name="layout, 1 % a side", layout=LAYOUT_LUCK),
+    Model("workers 1 %, days 0.5 %", gaussian(0.01 * 2**0.5), steady, session_luck=0.005 / 2**0.5),
     new_mode(0.2, 0.10),
     new_mode(0.3, 0.20),
     new_mode(0.2, 1.00),

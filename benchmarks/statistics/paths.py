@@ -8,7 +8,7 @@ around them stands in for processes.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
@@ -19,6 +19,8 @@ from perfci.measure.progress import CaseNeeds, CaseState, case_states
 from perfci.model.case import Case
 from perfci.model.measuring import MeasureSettings, WorkerOutput
 from perfci.model.report import Comparison
+from perfci.stats.t_tests import DayShift
+from perfci.verdict.anchors import choose_anchors, day_shifts, may_decide
 from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.decision import decide
 from perfci.verdict.policy import MetricPolicy, Policy
@@ -29,6 +31,8 @@ METRIC = "latency_p50"
 CASES = 20
 GATING = 4
 """Gating tests of a case: latency, cold start, peak host memory, host memory over set-up."""
+DAY_LUCK = 0.01
+"""The whole machine is so much faster or slower on another day."""
 WORKERS = 5
 """A session of `run` or `check` measures so many workers of a case."""
 _SIDES = ("base", "head")
@@ -38,11 +42,11 @@ _QUIET = next(model for model in MODELS if model.name == "spread 0.7 %")
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One report: its verdict, its simulated rows, and what each case took."""
+    """A report: its verdict, its simulated rows, and the time of each case in rounds of pairs."""
 
     verdict: str
     rows: tuple[Comparison, ...]
-    rounds: tuple[int, ...]
+    rounds: tuple[float, ...]
 
 
 Path = Callable[..., Outcome]
@@ -51,6 +55,7 @@ Path = Callable[..., Outcome]
 The report has ``cases`` cases of ``GATING`` tests each. Those that aren't simulated are of
 identical sides: they count in the correction, and decide nothing.
 """
+Rows = tuple[Comparison, ...]
 Pair = Callable[[int, int, int], tuple[WorkerOutput, WorkerOutput]]
 """Maps (a case's index, its round, the ancestor that the round comes from) to both workers."""
 
@@ -75,6 +80,17 @@ class Compare:
         policy: Policy,
         cases: int = CASES,
     ) -> Outcome:
+        return self.measured(model, rng, changes, policy, cases)[0]
+
+    def measured(
+        self,
+        model: Model,
+        rng: Rng,
+        changes: Sequence[float],
+        policy: Policy,
+        cases: int,
+    ) -> tuple[Outcome, list[CaseState]]:
+        """Return the report, and the state of each case."""
         count, most = len(changes), self.settings.max_rounds
         seen = _slowed(model.together(rng, count, most), changes)
         luck = model.of_ancestors(rng, count, most)
@@ -99,7 +115,7 @@ class Compare:
 
     def _measured(
         self, count: int, pair: Pair, policy: Policy, others: Sequence[Comparison]
-    ) -> Outcome:
+    ) -> tuple[Outcome, list[CaseState]]:
         """Measure the cases until they are decided, as a session does that has time enough."""
         policy = replace(policy, looks=(self.settings.rounds, self.settings.max_rounds))
         needs = CaseNeeds(self.settings, policy)
@@ -116,7 +132,7 @@ class Compare:
             session.decide(family)
         rows = [row for state in states for row in state.compared(policy)]
         concluded = _concluded(rows, others, policy)
-        return replace(concluded, rounds=tuple(state.rounds for state in states))
+        return replace(concluded, rounds=tuple(state.rounds for state in states)), states
 
 
 @dataclass(slots=True)
@@ -172,64 +188,131 @@ class _CaseSession:
         )
 
 
-def check(sessions: int) -> Path:
-    """Return `check --no-confirm` against a baseline of so many sessions."""
+@dataclass(frozen=True, slots=True)
+class Check:
+    """`check` against a baseline of so many ``sessions``.
 
-    def path(
+    All cases are slower by ``DAY_LUCK`` or so on each session's day, and by ``slower`` today.
+    Without ``pairs`` head is measured alone, as with `--no-confirm`.
+    """
+
+    sessions: int
+    pairs: bool = True
+    slower: float = 0.0
+
+    def __call__(
+        self,
         model: Model,
         rng: Rng,
         changes: Sequence[float],
         policy: Policy,
         cases: int = CASES,
     ) -> Outcome:
-        rows = _checked(model, rng, changes, policy, sessions)
-        others = _others(f"check {sessions}", rng, GATING * cases - len(rows))
-        return replace(_concluded(rows, others, policy), rounds=(WORKERS,) * len(changes))
+        day = float(rng.normal(0.0, DAY_LUCK)) + self.slower
+        stored = [_on_a_day(model, rng, len(changes)) for _ in range(self.sessions)]
+        head = _on_a_day(model, rng, len(changes), day=day, side="head")
+        head += np.reshape(changes, (-1, 1))
+        sides = [
+            (
+                _workers(_case(index), 0, np.concatenate([each[index] for each in stored])),
+                _workers(_case(index), 1, head[index]),
+            )
+            for index in range(len(changes))
+        ]
 
-    return path
+        def screened(index: int, days: Mapping[str, DayShift], *, expected: bool = False) -> Rows:
+            base, now = sides[index]
+            return compare_case(
+                _case(index),
+                base,
+                base[-WORKERS:] if expected else now,
+                policy,
+                paired=False,
+                base_sessions=(WORKERS,) * self.sessions,
+                days=days,
+            )
 
+        def paired(indices: Sequence[int]) -> tuple[Outcome, list[CaseState]]:
+            slower = [changes[index] for index in indices]
+            return Compare().measured(model, rng, slower, policy, cases)
 
-def check_confirmed(sessions: int) -> Path:
-    """Return `check` as it is by default: suspects are measured again, both sides together."""
-
-    def path(
-        model: Model,
-        rng: Rng,
-        changes: Sequence[float],
-        policy: Policy,
-        cases: int = CASES,
-    ) -> Outcome:
-        suspicion = check(sessions)(model, rng, changes, policy, cases)
-        names = set(suspects(suspicion.rows, policy))
-        again = [index for index in range(len(changes)) if f"case{index}" in names]
-        if not again:
-            return suspicion
-        second = Compare()(model, rng, [changes[index] for index in again], policy, len(again))
-        confirmed = {
-            (f"case{again[int(row.case.removeprefix('case'))]}", row.metric): row
-            for row in second.rows
-        }
-        rows = tuple(
-            replace(confirmed[row.case, row.metric], case=row.case, confirmed=True)
-            if row.case in names
-            else row
-            for row in suspicion.rows
+        everything = range(len(changes))
+        if not self.pairs:
+            rows = [row for index in everything for row in screened(index, {})]
+            others = _others("check", rng, GATING * cases - len(rows))
+            rounds = (WORKERS / 2.0,) * len(changes)
+            return replace(_concluded(rows, others, policy), rounds=rounds)
+        names = choose_anchors([str(index) for index in everything], str(rng.random()))
+        anchors = tuple(map(int, names))
+        anchored, states = paired(anchors)
+        outcomes = _by_case(anchors, anchored)
+        factors = np.exp(day + rng.normal(0.0, model.session_luck, len(anchors)))
+        days = day_shifts(
+            {
+                str(index): [sides[index][0][at : at + WORKERS] for at in self._starts]
+                for index in anchors
+            },
+            {
+                str(index): [_times(output, factor) for output in state.outputs["base"]]
+                for index, state, factor in zip(anchors, states, factors, strict=True)
+            },
         )
-        rounds = list(suspicion.rounds)
-        for position, index in enumerate(again):
-            rounds[index] += second.rounds[position]
-        return Outcome(decide(rows, (), policy).status, rows, tuple(rounds))
+        left = [index for index in everything if index not in anchors]
+        alone = [
+            index
+            for index in left
+            if may_decide(adjust(screened(index, days, expected=True), policy), policy)
+        ]
+        screen = adjust([row for index in alone for row in screened(index, days)], policy)
+        named = set(suspects(screen, policy))
+        again = [index for index in left if index not in alone or f"case{index}" in named]
+        if again:
+            outcomes |= _by_case(again, paired(again)[0])
+        decided = {row.case: row for row in screen}
+        results = tuple(
+            outcomes[index].rows[0] if index in outcomes else decided[f"case{index}"]
+            for index in everything
+        )
+        rounds = tuple(
+            (WORKERS / 2.0 if index in alone else 0.0)
+            + (outcomes[index].rounds[0] if index in outcomes else 0.0)
+            for index in everything
+        )
+        return Outcome(decide(results, (), policy).status, results, rounds)
 
-    return path
+    @property
+    def _starts(self) -> range:
+        return range(0, self.sessions * WORKERS, WORKERS)
+
+
+def _by_case(indices: Sequence[int], outcome: Outcome) -> dict[int, Outcome]:
+    """Return the rows of pairs, adjusted together, by the index of their case."""
+    return {
+        index: Outcome("", (replace(row, case=f"case{index}", confirmed=True),), (rounds,))
+        for index, row, rounds in zip(indices, outcome.rows, outcome.rounds, strict=True)
+    }
+
+
+def _times(output: WorkerOutput, factor: float) -> WorkerOutput:
+    return replace(output, values={METRIC: output.values[METRIC] * factor})
+
+
+def _on_a_day(
+    model: Model, rng: Rng, cases: int, *, day: float | None = None, side: str = "base"
+) -> Array:
+    """Return one session's log values, on a random day or the one given."""
+    shift = float(rng.normal(0.0, DAY_LUCK)) if day is None else day
+    return model.alone(rng, cases, WORKERS, side=side) + shift
 
 
 PATHS: dict[str, Path] = {
     "compare": Compare(),
     "compare, fresh processes": Compare(forks=False),
-    "check, 1 session": check(1),
-    "check, 3 sessions": check(3),
-    "check, 1 session, confirmed": check_confirmed(1),
-    "check, 3 sessions, confirmed": check_confirmed(3),
+    "check, 1 session": Check(1),
+    "check, 3 sessions": Check(3),
+    "check, 5 sessions": Check(5),
+    "check, 3 sessions, no pairs": Check(3, pairs=False),
+    "check, slow day": Check(1, slower=0.04),
 }
 
 
@@ -254,36 +337,8 @@ def _pool(path: str) -> tuple[Comparison, ...]:
         if path == "compare":
             rows += Compare()(_QUIET, rng, alike, policy, cases=0).rows
         else:
-            rows += _checked(_QUIET, rng, alike, policy, int(path.removeprefix("check ")))
+            rows += Check(3, pairs=False)(_QUIET, rng, alike, policy, cases=0).rows
     return tuple(replace(row, case=f"other{n}", metric="cold_start") for n, row in enumerate(rows))
-
-
-def _checked(
-    model: Model,
-    rng: Rng,
-    changes: Sequence[float],
-    policy: Policy,
-    sessions: int,
-) -> list[Comparison]:
-    stored, now = _apart(model, rng, changes, sessions)
-    rows: list[Comparison] = []
-    for index in range(len(changes)):
-        rows += compare_case(
-            _case(index),
-            _workers(_case(index), 0, stored[index]),
-            _workers(_case(index), 1, now[index]),
-            policy,
-            paired=False,
-            base_sessions=(WORKERS,) * sessions,
-        )
-    return rows
-
-
-def _apart(model: Model, rng: Rng, changes: Sequence[float], sessions: int) -> tuple[Array, Array]:
-    """Return a baseline's log values, session after session, and head's."""
-    stored = [model.alone(rng, len(changes), WORKERS) for _ in range(sessions)]
-    now = model.alone(rng, len(changes), WORKERS, side="head") + np.reshape(changes, (-1, 1))
-    return np.concatenate(stored, axis=1), now
 
 
 def _slowed(seen: Seen, changes: Sequence[float]) -> Seen:

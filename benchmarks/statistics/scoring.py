@@ -34,7 +34,7 @@ class Score:
     alarmed: int = 0
     inconclusive: int = 0
     comparisons: int = 0
-    rounds: int = 0
+    rounds: float = 0.0
     intervals: int = 0
     held: int = 0
     significant: int = 0

@@ -19,7 +19,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
-from benchmarks.statistics import false_alarms, power, sessions, thresholds
+from benchmarks.statistics import false_alarms, power, thresholds
 from benchmarks.statistics.noise import MODELS, Model
 from benchmarks.statistics.paths import PATHS
 from benchmarks.statistics.scoring import SEED
@@ -35,7 +35,6 @@ Task = tuple[str, Callable[..., list[dict[str, Any]]], tuple[object, ...]]
 
 def _tasks(models: Sequence[Model], reports: int, part: str) -> list[Task]:
     tasks = [task for model in models for task in _tasks_of(model, reports)]
-    tasks += [("sessions", sessions.rows, (task, 20 * reports)) for task in sessions.TASKS]
     return [task for task in tasks if part in {"", task[0]}]
 
 
@@ -78,7 +77,7 @@ def main() -> None:
     parser.add_argument(
         "--only", default="", help="models whose names contain one of these, by semicolon"
     )
-    parser.add_argument("--part", default="", help="alarms, power, boundary, spreads, sessions")
+    parser.add_argument("--part", default="", help="alarms, power, boundary, spreads")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument(
         "--from", dest="kept", type=Path, help="print the tables of these raw counts"

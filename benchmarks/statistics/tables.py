@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from benchmarks.statistics import false_alarms, power, sessions, summary, thresholds
+from benchmarks.statistics import false_alarms, power, summary, thresholds
 
 _BLOCK = re.compile(r"(<!-- simulated: (\w+) -->\n).*?(\n<!-- /simulated -->)", re.DOTALL)
 
@@ -19,7 +19,7 @@ def tables(results: Sequence[dict[str, Any]]) -> dict[str, str]:
         "boundary": thresholds.boundary_table(results),
         "spreads": thresholds.spreads_table(results),
         "power": power.table(results),
-        "sessions": sessions.table(results),
+        "check": false_alarms.check_table(results),
     }
     return {name: text for name, text in found.items() if text}
 

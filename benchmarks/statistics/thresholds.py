@@ -25,7 +25,7 @@ from benchmarks.statistics.scoring import (
 THRESHOLD = 0.05
 ALPHA = 0.01
 COMPARE = "compare"
-CHECK = "check, 3 sessions, confirmed"
+CHECK = "check, 3 sessions"
 SHARES = (0.5, 1.0, 2.0)
 """The true change, in thresholds."""
 IN_SPREADS = (0.5, 1.0)

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -94,19 +95,25 @@ class Baseline:
 
     def outputs(self) -> tuple[WorkerOutput, ...]:
         """Return the stored workers as base's outputs, session after session."""
+        return tuple(output for session in self.by_session() for output in session)
+
+    def by_session(self) -> tuple[tuple[WorkerOutput, ...], ...]:
+        """Return the workers of each session as base's outputs, in the order of the sessions."""
         return tuple(
-            WorkerOutput(
-                case=self.case,
-                side="base",
-                round=worker.round,
-                values=worker.values,
-                samples=worker.samples,
-                quantiles=worker.quantiles,
-                graph_events=session.graph_events,
-                extra_metrics=self.extra_metrics,
+            tuple(
+                WorkerOutput(
+                    case=self.case,
+                    side="base",
+                    round=worker.round,
+                    values=worker.values,
+                    samples=worker.samples,
+                    quantiles=worker.quantiles,
+                    graph_events=session.graph_events,
+                    extra_metrics=self.extra_metrics,
+                )
+                for worker in session.workers
             )
             for session in self.sessions
-            for worker in session.workers
         )
 
 
@@ -126,12 +133,14 @@ class DiffRow:
         return self.second / self.first if self.first > 0 else None
 
 
-def with_run(old: Baseline | None, run: Run, measured: CaseRun, session_id: str) -> Baseline:
+def with_run(
+    old: Baseline | None, run: Run, measured: CaseRun, session_id: str, alike: str = ""
+) -> Baseline:
     """Return the baseline that ``measured`` makes of ``old``.
 
-    If ``old`` is of the same commit and source, the session is added to its sessions. It replaces a
-    session of the same id, and only the last ten are kept. If ``old`` is of another commit or
-    source, the new session replaces all.
+    If ``old`` is of the same source, and of the same commit or of the commit ``alike``, the session
+    is added to its sessions. It replaces a session of the same id, and only the last ten are kept.
+    Otherwise the new session replaces all.
     """
     session = StoredSession(
         id=session_id,
@@ -153,15 +162,11 @@ def with_run(old: Baseline | None, run: Run, measured: CaseRun, session_id: str)
         sessions=(session,),
         extra_metrics=measured.workers[0].extra_metrics,
     )
-    if old is None or not continues(old, run, measured):
+    same_source = old is not None and old.source_hash == measured.case.source_hash
+    if old is None or not same_source or old.sha not in {run.side.sha, alike}:
         return fresh
     others = tuple(each for each in old.sessions if each.id != session_id)
     return replace(fresh, sessions=(*others, session)[-MOST_SESSIONS:])
-
-
-def continues(old: Baseline, run: Run, measured: CaseRun) -> bool:
-    """Return whether ``measured`` is of ``old``'s commit and source, and so adds a session."""
-    return (old.sha, old.source_hash) == (run.side.sha, measured.case.source_hash)
 
 
 def diff_rows(first: Baseline, second: Baseline) -> tuple[DiffRow, ...]:
@@ -285,9 +290,12 @@ class BaselineStore:
             with tempfile.NamedTemporaryFile(dir=self._folder) as probe:
                 probe.write(b"x" * 4096)
 
-    def save_run(self, run: Run, session_id: str) -> tuple[Path, ...]:
+    def save_run(
+        self, run: Run, session_id: str, alike: Mapping[str, str] = MappingProxyType({})
+    ) -> tuple[Path, ...]:
         """Store every case that was measured without a failure. Return the files written.
 
+        ``alike`` has by case the commit whose sessions are kept.
         A damaged baseline is left as it is. DamagedFile is raised for it only after all other cases
         are stored, so that their measurements aren't lost.
         """
@@ -305,7 +313,9 @@ class BaselineStore:
                 except DamagedFile as error:
                     damaged.append(error)
                     continue
-                replace_file(path, _compact(encode(with_run(old, run, measured, session_id))))
+                commit = alike.get(measured.case.id, "")
+                stored = with_run(old, run, measured, session_id, commit)
+                replace_file(path, _compact(encode(stored)))
                 written.append(path)
         if damaged:
             raise damaged[0]

@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 def update(rev: str, sessions: int, **given: Any) -> int:
     """Measure REV (default: HEAD) and store it as this environment's baseline.
 
-    Measuring the stored commit again adds a session to it. Another commit replaces it with all its
-    sessions. Store one session, or three and more, best measured on different days. With two, next
-    to nothing is decided. A case that the time budget cut short is not stored.
+    Measuring the stored commit again adds a session to it. So does a commit in which `perfci check`
+    has just found no difference; any other commit replaces the sessions. A case that the time
+    budget cut short is not stored.
     """
     from perfci.commands.project import open_project
     from perfci.commands.revisions import update_baseline

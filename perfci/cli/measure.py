@@ -114,7 +114,7 @@ def compare_command(
 @click.option(
     "--no-confirm",
     is_flag=True,
-    help="Fail on a suspicion, without measuring both sides in pairs.",
+    help="Measure HEAD alone, and fail on a suspicion.",
 )
 @click.option(
     "--if-stored",
@@ -136,8 +136,8 @@ def check_command(
 ) -> int:
     """Measure HEAD (default: the working tree) and decide against the stored baseline.
 
-    A suspected regression is confirmed by measuring the baseline's commit and HEAD in pairs before
-    anything fails.
+    A few cases are measured in pairs with the baseline's commit, which shows how much this machine
+    differs today, and so is each case that the stored numbers don't decide.
     """
     from perfci.commands.check import NoBaseline
     from perfci.commands.project import open_project

@@ -1,20 +1,25 @@
-"""``check``: head against the stored baseline. A suspicion is confirmed side by side.
+"""``check``: head against the stored baseline, and in pairs with its commit where that decides.
 
-Where a suspect can't be measured again, its result from head alone is kept as a suspicion, and the
-verdict gives the reason.
+The stored numbers lack how far today lies from the day that they were measured on. A few cases, the
+anchors, are measured in pairs with the baseline's commit and show it (``verdict.anchors``). Head
+alone is compared with the stored numbers less that shift. What this doesn't decide is measured in
+pairs, too, and only pairs can make a case ``regressed``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import MappingProxyType
 
 from perfci.baselines.store import Baseline, BaselineStore, incomparable_reason
 from perfci.commands.compare import (
     MeasureOptions,
-    PairedResult,
     measure_alone,
-    measure_both,
+    measure_pairs,
     selected_cases,
     selected_part,
     within,
@@ -22,34 +27,33 @@ from perfci.commands.compare import (
 )
 from perfci.commands.run_to_report import accepting
 from perfci.errors import PerfciError, UsageError, refusal
+from perfci.files import write_file
 from perfci.measure.machine.isolation import refuse_secrets
 from perfci.measure.selection import DecoratorLiterals
 from perfci.measure.workplace import RequestedSide, SessionContext, Workplace, open_workplace
-from perfci.model.case import Case
+from perfci.model.case import Case, Failure
 from perfci.model.finding import finding
 from perfci.model.measuring import WorkerOutput
 from perfci.model.report import Comparison, Explanation, Report, Timing
-from perfci.model.run import Run, Side
-from perfci.model.words import words
+from perfci.model.run import CaseRun, Environment, Run, Side
+from perfci.stats.t_tests import DayShift
 from perfci.units import counted
+from perfci.verdict.anchors import choose_anchors, day_shifts, may_decide
 from perfci.verdict.case_comparisons import compare_case, left_out
-from perfci.verdict.decision import (
-    failed_on_base,
-    failure_rows,
-    placeholder,
-    reason_of,
-    with_verdict,
-)
+from perfci.verdict.decision import failure_rows, placeholder, with_verdict
 from perfci.verdict.merge import joined_copies
 from perfci.verdict.metric_explanations import explain
 from perfci.verdict.policy import Policy
 from perfci.verdict.row_status import adjust, suspects
 from perfci.verdict.shards import ShardCases
 
-ENDED_EARLY = "the session ended before every suspect was measured again"
-"""The reason for unconfirmed suspects after an interruption, or with a full disk."""
-_LEAST_CONFIRMING_S = 10.0
-"""Least time of a confirmation, in s. It gets what measuring head alone left of the budget."""
+_ALIKE = "alike.json"
+"""File that names the cases in which the last check found no difference."""
+_ENDED_EARLY = "the session ended before every suspect was measured in pairs"
+_LATENCY = "latency_p50"
+"""The metric whose shift stands for the day."""
+_LEAST_S = 10.0
+"""Least time, in s, for a baseline's commit. It gets what is left of the budget."""
 
 
 class NoBaseline(UsageError):
@@ -66,30 +70,183 @@ def check(
 ) -> tuple[Run, Report]:
     """Measure ``head`` and return its run, and the report against its environment's baselines.
 
-    Raises NoBaseline before anything is measured if there is no baseline to compare with.
+    Without ``confirm`` head is measured alone. Raises NoBaseline before anything is measured if
+    there is no baseline to compare with.
     """
     policy = context.config.policy
     if not context.token_allowed:
         refuse_secrets(context.inherited, context.repository.root)
     require_stored(store, context.config.baselines)  # also reports a damaged one
+    began = context.executor.now()
     with open_workplace(context, (head,), options.log_folder) as workplace:
         environment = workplace.environments["head"]
         baselines = {baseline.case: baseline for baseline in store.load_all(environment.key)}
         _require_baselines(workplace, baselines, store, options)
         part = selected_part(workplace, options)
-        run, report = measure_alone("check", workplace, options, part)
+        measured = _Measurements(context, head, options, baselines, began)
+        commits = _commits(part, baselines, environment) if confirm else {}
+        bases = measured.resolved(commits)
+        paired = {case for sha in bases for case in commits[sha]}
+        alone = part.only([case.id for case in part.cases if case.id not in paired])
+        run, report = measure_alone("check", workplace, options, alone)
+        measured.add(run)
         written = written_on_head(workplace)
-    report = replace(report, base=_base_side(baselines, head))
-    report = against_baselines(run, report, part, written, baselines, policy, options.selection)
-    suspected = suspects(report.results, policy)
-    if suspected and not confirm:
-        report = unconfirmed(report, "measured against the stored baseline only")
-    elif suspected and report.interrupted:
-        report = unconfirmed(report, ENDED_EARLY)
-    elif suspected:
-        report = confirmed(context, report, suspected, baselines, head, options)
+    if confirm and report.interrupted:
+        measured.reasons.append(_ENDED_EARLY)
+    else:
+        measured.against(bases, commits)
+    report = replace(report, base=_base_side(baselines, head), failures=measured.failures(report))
+    screen = against_baselines(
+        measured.run(run, part), report, part, written, baselines, policy, options.selection,
+        measured.days,
+    )  # fmt: skip
+    report = _joined(report, screen, measured, policy, part.scale)
+    if not confirm:
+        measured.reasons.append("measured against the stored baseline only")
+    if measured.reasons and suspects(report.results, policy):
+        report = unconfirmed(report, "; ".join(measured.reasons))
     report = accepting(context, report, None, whole=options.is_whole)
-    return run, with_verdict(report, policy)
+    return measured.run(run, part), with_verdict(report, policy)
+
+
+def _commits(
+    part: ShardCases, baselines: Mapping[str, Baseline], environment: Environment
+) -> dict[str, list[str]]:
+    """Return the cases that can be compared with a baseline, by the baseline's commit."""
+    commits: dict[str, list[str]] = {}
+    for case in part.cases:
+        baseline = baselines.get(case.id)
+        if baseline and not case.skip and not incomparable_reason(baseline, environment, case):
+            commits.setdefault(baseline.sha, []).append(case.id)
+    return commits
+
+
+@dataclass(slots=True)
+class _Measurements:
+    """The measurements of a check: head alone, and commits of baselines in pairs with head.
+
+    ``began`` is a time of the executor's clock. ``alone`` and ``paired`` have head's workers by
+    case, ``days`` the shifts that each case is compared with. ``reasons`` say why commits were not
+    measured.
+    """
+
+    context: SessionContext
+    head: RequestedSide
+    options: MeasureOptions
+    baselines: Mapping[str, Baseline]
+    began: float
+    reports: list[Report] = field(default_factory=list)
+    alone: dict[str, CaseRun] = field(default_factory=dict)
+    paired: dict[str, CaseRun] = field(default_factory=dict)
+    days: dict[str, Mapping[str, DayShift]] = field(default_factory=dict)
+    reasons: list[str] = field(default_factory=list)
+    interrupted: bool = False
+
+    def add(self, run: Run) -> None:
+        """Add a run of head alone."""
+        self.alone |= {case.case.id: case for case in run.cases}
+
+    def run(self, run: Run, part: ShardCases) -> Run:
+        """Return ``run`` with all of head's cases, those measured alone as they were then."""
+        measured = self.paired | self.alone
+        cases = (measured.get(case.id) for case in part.cases)
+        return replace(run, cases=tuple(case for case in cases if case))
+
+    def failures(self, report: Report) -> tuple[Failure, ...]:
+        """Return the failures of ``report`` and of all further measurements."""
+        parts = (report, *self.reports)
+        return tuple(dict.fromkeys(failure for part in parts for failure in part.failures))
+
+    def resolved(self, commits: Iterable[str]) -> dict[str, RequestedSide]:
+        """Return the sides of those ``commits`` that this clone has."""
+        sides: dict[str, RequestedSide] = {}
+        for sha in commits:
+            try:
+                commit = self.context.repository.resolve(sha)
+                sides[sha] = RequestedSide("base", commit, self.head.python)
+            except UsageError:
+                self.reasons.append(f"the baseline's commit {sha[:12]} isn't in this clone")
+        return sides
+
+    def against(
+        self, bases: Mapping[str, RequestedSide], commits: Mapping[str, Sequence[str]]
+    ) -> None:
+        """Measure the cases of each commit, in pairs with it or head alone, within the budget."""
+        for sha, base in bases.items():
+            logs = self.options.log_folder and self.options.log_folder / f"against-{sha[:12]}"
+            options = replace(self.options, only=tuple(commits[sha]), log_folder=logs)
+            try:
+                with open_workplace(self._limited(), (base, self.head), logs) as workplace:
+                    self._cases(workplace, options)
+            except KeyboardInterrupt:  # in a checkout or a build
+                self.interrupted = True
+            except (PerfciError, OSError) as error:
+                known = error if isinstance(error, PerfciError) else refusal(error)
+                why = known.message.splitlines()[0]
+                self.reasons.append(f"the baseline's commit {sha[:12]} can't be measured: {why}")
+                with open_workplace(self._limited(), (self.head,), logs) as workplace:
+                    self._head_alone(workplace, options, selected_part(workplace, options))
+            if self.interrupted:
+                self.reasons.append(_ENDED_EARLY)
+                return
+
+    def _limited(self) -> SessionContext:
+        """Return the context with the time that is left of the budget."""
+        left_s = self.context.config.settings.budget - (self.context.executor.now() - self.began)
+        return within(self.context, max(_LEAST_S, left_s))
+
+    def _cases(self, workplace: Workplace, options: MeasureOptions) -> None:
+        """Measure the anchors in pairs, other cases alone if that may decide them, then suspects.
+
+        If an anchor ran no changed file, pairs are cheap, and all cases are measured in pairs.
+        """
+        part = selected_part(workplace, options)
+        seed = f"{self.context.config.settings.seed} {workplace.plan.sides[-1].tree}"
+        anchors = choose_anchors([case.id for case in part.cases if not case.skip], seed)
+        base = self._pairs(workplace, options, part.some(anchors))
+        if self.interrupted:
+            return
+        left = part.only([case.id for case in part.cases if case.id not in anchors])
+        changed = all(row.status != "untouched" for row in self.reports[-1].results)
+        if left.cases and changed:
+            stored = {case: self.baselines[case].by_session() for case in anchors}
+            today = {case.case.id: case.workers for case in base.cases}
+            days = day_shifts(stored, today)
+            alone = left.only([case.id for case in left.cases if self._may_decide(case, days)])
+            self.days |= {case.id: days for case in alone.cases}
+            self._head_alone(workplace.of_head(), options, alone)
+            rows = [row for case in alone.cases for row in self._screened(case)]
+            policy = self.context.config.policy
+            decided = {case.id for case in alone.cases} - set(
+                suspects(adjust(rows, policy), policy)
+            )
+            left = left.only([case.id for case in left.cases if case.id not in decided])
+        if left.cases and not self.interrupted:
+            self._pairs(workplace, options, part.some([case.id for case in left.cases]))
+
+    def _pairs(self, workplace: Workplace, options: MeasureOptions, part: ShardCases) -> Run:
+        """Measure cases in pairs, and return base's run."""
+        (base, head), report = measure_pairs(workplace, self.context, options, part)
+        self.reports.append(report)
+        self.paired |= {case.case.id: case for case in head.cases}
+        self.interrupted = report.interrupted
+        return base
+
+    def _head_alone(self, workplace: Workplace, options: MeasureOptions, part: ShardCases) -> None:
+        run, report = measure_alone("check", workplace, options, part)
+        self.reports.append(replace(report, results=()))
+        self.add(run)
+        self.interrupted = report.interrupted
+
+    def _may_decide(self, case: Case, days: Mapping[str, DayShift]) -> bool:
+        baseline, policy = self.baselines[case.id], self.context.config.policy
+        expected = baseline.by_session()[-1]
+        return may_decide(_with_baseline(case, baseline, expected, policy, days), policy)
+
+    def _screened(self, case: Case) -> tuple[Comparison, ...]:
+        policy, days = self.context.config.policy, self.days[case.id]
+        workers = self.alone[case.id].workers if case.id in self.alone else ()
+        return _with_baseline(case, self.baselines[case.id], workers, policy, days)
 
 
 def require_stored(store: BaselineStore, folder: str) -> None:
@@ -138,10 +295,12 @@ def against_baselines(
     baselines: Mapping[str, Baseline],
     policy: Policy,
     selection: str,
+    days: Mapping[str, Mapping[str, DayShift]] = MappingProxyType({}),
 ) -> Report:
-    """Compare each case with its baseline, with Welch's t: head was measured alone.
+    """Compare head's workers of each case with its baseline, with Welch's t.
 
-    ``written`` are the benchmarks as head's files write them, by their names.
+    ``written`` are the benchmarks as head's files write them, by their names. ``days`` has by case
+    how far today lies from the stored sessions.
     """
     outputs = {case.case.id: case.workers for case in run.cases}
     broken = {failure.case for failure in report.failures}
@@ -157,7 +316,9 @@ def against_baselines(
         if reason:
             rows.append(placeholder(case.id, "not_comparable", policy, reason))
             continue
-        rows += _with_baseline(case, baseline, outputs.get(case.id, ()), policy)
+        rows += _with_baseline(
+            case, baseline, outputs.get(case.id, ()), policy, days.get(case.id, {})
+        )
         # the benchmark's own source is as it was, but code that it calls may define other metrics
         if case.benchmark in written:
             metrics = written[case.benchmark].metrics
@@ -179,7 +340,11 @@ def against_baselines(
 
 
 def _with_baseline(
-    case: Case, baseline: Baseline, head: Sequence[WorkerOutput], policy: Policy
+    case: Case,
+    baseline: Baseline,
+    head: Sequence[WorkerOutput],
+    policy: Policy,
+    days: Mapping[str, DayShift],
 ) -> tuple[Comparison, ...]:
     compared = compare_case(
         case,
@@ -188,6 +353,7 @@ def _with_baseline(
         policy,
         paired=False,
         base_sessions=tuple(len(session.workers) for session in baseline.sessions),
+        days=days,
     )
     return compared or (placeholder(case.id, "inconclusive", policy, finding("nothing-measured")),)
 
@@ -199,87 +365,109 @@ def _base_side(baselines: Mapping[str, Baseline], head: RequestedSide) -> Side |
     return baseline_side(Side(rev="", sha=newest.sha, python=head.python))
 
 
-@dataclass(slots=True)
-class _Confirmation:
-    """Commits measured again with head, their cases, and the reasons for missing commits."""
-
-    commits: list[PairedResult] = field(default_factory=list)
-    cases: list[str] = field(default_factory=list)
-    reasons: list[str] = field(default_factory=list)
-    interrupted: bool = False
-
-    @property
-    def rows(self) -> tuple[Comparison, ...]:
-        return tuple(row for _, report in self.commits for row in report.results)
-
-
-def confirmed(
-    context: SessionContext,
-    report: Report,
-    suspected: Sequence[str],
-    baselines: Mapping[str, Baseline],
-    head: RequestedSide,
-    options: MeasureOptions,
+def _joined(
+    report: Report, screen: Report, measured: _Measurements, policy: Policy, scale: float
 ) -> Report:
-    """Measure each suspect's baseline commit in pairs with head.
+    """Return the report of all measurements: the pairs' rows, and the screen's of other cases.
 
-    The new rows replace the suspicion. Suspects that can't be measured again stay suspicions, and
-    the verdict gives the reason.
+    The pairs' rows have Cohen's d and Welch's p of head against the stored sessions.
     """
-    cases_by_commit: dict[str, list[str]] = {}
-    for case in suspected:
-        cases_by_commit.setdefault(baselines[case].sha, []).append(case)
-    again = _measured_again(context, cases_by_commit, head, options, report.timing.wall_s)
-    kept, why_kept = _kept(report.results, again, context.config.settings.rounds)
-    cases = [case for case in again.cases if case not in kept]
-    later_notes = dict.fromkeys(
-        f"measured again: {note}"
-        for _, paired in again.commits
-        for note in paired.notes
-        if note not in report.notes
-    )
-    note = f"{counted(len(cases), 'suspected case')} measured again, both sides in pairs."
-    both = replace(
-        _joined(report, again, cases, context.config.policy),
-        notes=(*report.notes, *([note] if cases else [])),
-    )
-    why = "; ".join((*again.reasons, *why_kept))
-    if why:
-        both = unconfirmed(both, why)
-    return replace(both, notes=(*both.notes, *later_notes))
-
-
-def _joined(report: Report, again: _Confirmation, cases: Sequence[str], policy: Policy) -> Report:
-    """Return what both measurements gave, with the rows of ``cases`` as measured again."""
-    commits = [paired for _, paired in again.commits]
-    parts = (report, *commits)
-    measured = adjust([row for row in again.rows if row.case in cases], policy)
+    parts = (report, *measured.reports)
+    stored = {(row.case, row.metric): row for row in screen.results}
+    unreached = {"not_measured", "new"}
+    paired = (row for part in measured.reports for row in part.results)
+    pairs = [row for row in paired if row.status not in unreached]
+    cases = {row.case for row in pairs}
     rows = (
-        *(row for row in report.results if row.case not in cases),
-        *(replace(row, confirmed=True) for row in measured),
+        *(row for row in screen.results if row.case not in cases),
+        *(_with_screen(row, stored.get((row.case, row.metric))) for row in pairs),
     )
+    place = {row.case: index for index, row in enumerate(screen.results)}
+    rows = adjust(sorted(rows, key=lambda row: place.get(row.case, len(place))), policy, scale)
     with_numbers = {row.metric for row in rows if row.head}
+    notes = dict.fromkeys(note for part in parts for note in part.notes)
+    unmeasured = {name: why for part in parts for name, why in part.not_measured.items()}
     return replace(
         report,
-        base=baseline_side(commits[0].base) if len(commits) == 1 else report.base,
         results=rows,
         explanations=(
-            *(why for why in report.explanations if why.case not in cases),
-            *(why for part in commits for why in part.explanations if why.case in cases),
+            *(why for why in screen.explanations if why.case not in cases),
+            *(why for part in measured.reports for why in part.explanations),
         ),
-        failures=tuple(failure for part in parts for failure in part.failures),
-        interrupted=again.interrupted or any(part.interrupted for part in parts),
+        interrupted=measured.interrupted or report.interrupted,
         durations=_summed(parts),
-        not_measured={
-            metric: why for metric, why in report.not_measured.items() if metric not in with_numbers
-        },
+        not_measured={n: why for n, why in unmeasured.items() if n not in with_numbers},
         installed=joined_copies(parts),
         timing=Timing(
-            sum(part.timing.wall_s for part in parts),
+            measured.context.executor.now() - measured.began,
             sum(part.timing.measured_s for part in parts),
             sum(part.timing.rounds for part in parts),
         ),
+        notes=(*_how_decided(rows, cases, measured), *notes),
+        findings=tuple({found.code: found for part in parts for found in part.findings}.values()),
+        definitions=tuple(dict.fromkeys(one for part in parts for one in part.definitions)),
     )
+
+
+def _with_screen(row: Comparison, stored: Comparison | None) -> Comparison:
+    if stored is None or row.method != "paired_t":
+        return replace(row, confirmed=True)
+    return replace(row, confirmed=True, welch_p=stored.welch_p, cohens_d=stored.cohens_d)
+
+
+def _how_decided(
+    rows: Iterable[Comparison], paired: Collection[str], measured: _Measurements
+) -> tuple[str, ...]:
+    """Return a note on how many cases were decided by which numbers, and on the day's shift."""
+    paired = measured.paired.keys() & paired
+    if not paired:
+        return ()
+    screened = {row.case for row in rows if row.anchors}
+    sessions = max(len(measured.baselines[case].sessions) for case in (*screened, *paired))
+    text = f"{counted(len(paired), 'case')} measured in pairs with the baseline's commit"
+    if not screened:
+        return (f"{text}.",)
+    shifts = [days[_LATENCY].mean for days in measured.days.values() if _LATENCY in days]
+    shift = math.expm1(shifts[0]) if shifts else 0.0
+    day = f"{abs(shift):.1%} {'slower' if shift > 0.0 else 'faster'}".replace("%", " %")
+    stored = counted(sessions, "session")
+    decided = (
+        f"{counted(len(screened), 'case')} against the baseline of {stored}, {text}. "
+        f"Today this machine is {day} than then."
+    )
+    return (decided,)
+
+
+def alike_cases(report: Report, store: BaselineStore, policy: Policy) -> dict[str, str]:
+    """Return the cases of a check that don't differ from their baselines, with those's commits."""
+    differ = {row.case for row in report.results if row.gate == "fail" and _differs(row, policy)}
+    alike = {row.case for row in report.results} - differ
+    return {
+        baseline.case: baseline.sha
+        for baseline in store.load_all(report.environment.key)
+        if baseline.case in alike
+    }
+
+
+def keep_alike(folder: Path, commit: str, alike: Mapping[str, str]) -> None:
+    """Keep in the cache ``folder`` the result of the last check: that of ``commit``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_file(folder / _ALIKE, json.dumps({"commit": commit, "alike": dict(alike)}))
+
+
+def kept_alike(folder: Path, commit: str) -> Mapping[str, str]:
+    """Return what ``keep_alike`` kept of ``commit``, or nothing."""
+    path = folder / _ALIKE
+    kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    alike: Mapping[str, str] = kept["alike"] if kept.get("commit") == commit else {}
+    return alike
+
+
+def _differs(row: Comparison, policy: Policy) -> bool:
+    """Say whether a row may differ from its baseline. Cold start may stay undecided."""
+    if row.status == "inconclusive":
+        return policy.undecided(row.metric) == "inconclusive"
+    return row.status not in {"unchanged", "untouched"}
 
 
 def unconfirmed(report: Report, why: str) -> Report:
@@ -296,96 +484,6 @@ def unconfirmed(report: Report, why: str) -> Report:
 def baseline_side(side: Side | None) -> Side | None:
     """Return ``side`` with the name that readers know: the commit of the baseline."""
     return side and replace(side, rev=f"baseline of {side.sha[:12]}")
-
-
-def _measured_again(
-    context: SessionContext,
-    cases_by_commit: Mapping[str, Sequence[str]],
-    head: RequestedSide,
-    options: MeasureOptions,
-    spent_s: float,
-) -> _Confirmation:
-    """Measure each commit's suspects in pairs with head, within the rest of the budget.
-
-    Each session has log files of its own, because its rounds are counted from one.
-    """
-    began = context.executor.now() - spent_s
-    again = _Confirmation()
-    try:
-        for sha, cases in cases_by_commit.items():
-            left_s = context.config.settings.budget - (context.executor.now() - began)
-            limited = within(context, max(_LEAST_CONFIRMING_S, left_s))
-            logs = options.log_folder and options.log_folder / f"confirming-{sha[:12]}"
-            suspects_alone = replace(options, only=tuple(cases), log_folder=logs)
-            both = _paired_with_head(limited, sha, head, suspects_alone)
-            if isinstance(both, str):
-                again.reasons.append(both)
-                continue
-            again.commits.append(both)
-            again.cases += cases
-            if both[1].interrupted:
-                again.interrupted = True
-                break
-    except KeyboardInterrupt:  # in a checkout or a build. An interrupted session returns a report
-        again.interrupted = True
-    if again.interrupted:
-        again.reasons.append(ENDED_EARLY)
-    return again
-
-
-def _paired_with_head(
-    context: SessionContext, sha: str, head: RequestedSide, options: MeasureOptions
-) -> PairedResult | str:
-    """Measure a baseline's commit in pairs with head, or return why it can't be measured."""
-    try:
-        resolved = context.repository.resolve(sha)
-    except UsageError:
-        return f"the baseline's commit {sha[:12]} isn't in this clone"
-    try:
-        return measure_both(context, RequestedSide("base", resolved, head.python), head, options)
-    except (PerfciError, OSError) as error:
-        known = error if isinstance(error, PerfciError) else refusal(error)
-        what = known.message.splitlines()[0]
-        return f"the baseline's commit {sha[:12]} could not be measured: {what}"
-
-
-def _kept(
-    suspicion: Sequence[Comparison], again: _Confirmation, rounds: int
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the cases that stay suspicions although they were measured again, and the reasons.
-
-    Either base can't be measured, or the case had regressed and now got fewer than ``rounds``.
-    """
-    regressed = {row.case for row in suspicion if row.status == "regressed" and row.gate == "fail"}
-    kept: list[str] = []
-    why: list[str] = []
-    short: list[str] = []
-    on_base = failed_on_base(failure for _, report in again.commits for failure in report.failures)
-    for case in again.cases:
-        rows = [row for row in again.rows if row.case == case]
-        if any(_is_decided(row, rounds) for row in rows):
-            continue
-        if case not in on_base and any(row.status == "failed" for row in rows):
-            continue
-        without_base = next((row for row in rows if row.status in {"new", "failed"}), None)
-        if without_base:
-            kept.append(case)
-            reason = reason_of(without_base)
-            because = f" ({words(reason)})" if reason else ""
-            why.append(f"the baseline's commit no longer runs {case}{because}")
-        elif not rows:
-            kept.append(case)
-            why.append(f"the baseline's commit does not have {case}")
-        elif case in regressed:
-            short.append(case)
-    if short and not again.interrupted:
-        why.append(f"no time was left to measure {', '.join(short)} again; raise --budget")
-    return (*kept, *short), tuple(why)
-
-
-def _is_decided(row: Comparison, rounds: int) -> bool:
-    """Return whether a row had enough workers, or ran no changed file."""
-    return row.status == "untouched" or (row.base is not None and row.base.workers >= rounds)
 
 
 def _summed(parts: Sequence[Report]) -> dict[str, float]:

@@ -112,45 +112,48 @@ def measure_both(
         context, (base, head), options.log_folder, benchmarks_of=options.benchmarks_of
     ) as workplace:
         part = selected_part(workplace, options)
-        keeper = _keeper(options)
         settings = context.config.settings
-        if keeper:  # it keeps the bursts of all rounds
+        if options.keep_bursts:  # all rounds are kept
             settings = replace(settings, rounds=settings.max_rounds)
         announce(_announcement(base.resolved, head.resolved, part, settings))
-        result = measure_cases(
-            workplace,
-            part.cases,
-            SessionOptions(
-                everything=options.everything or options.record,
-                scale=part.scale,
-                keeper=keeper,
-            ),
-        )
-        new, gone = one_sided_points(workplace, options, part)
-        removed = (*removed_cases(workplace, options), *gone)
-        report = undecided_report(options.command, workplace, options, result, part)
-        environments = workplace.environments
-        failures, absent = _absent_on_base(workplace, part, result, report.failures, new)
-        report = replace(
-            report,
-            failures=advised(failures, absent),
-        )
-        report = conclude(
-            report,
-            result,
-            tuple(name for name in removed if part.reports(name)),
-            tuple(sorted(absent)),
-            context.config.policy,
-            written_on_base(workplace),
-        )
-        if options.why and not result.cut_short and not any(report.injected.values()):
-            why, notes = explain_moved(workplace, result.states, report.results)
-            report = replace(report, why=why, notes=(*report.notes, *notes))
-        runs = (
-            run_of(result, "base", report, environments["base"]),
-            run_of(result, "head", report, environments["head"]),
-        )
-        return runs, report
+        return measure_pairs(workplace, context, options, part)
+
+
+def measure_pairs(
+    workplace: Workplace, context: SessionContext, options: MeasureOptions, part: ShardCases
+) -> PairedResult:
+    """Measure the cases of ``part`` on both sides of ``workplace``, as ``measure_both`` does."""
+    keeper = _keeper(options)
+    result = measure_cases(
+        workplace,
+        part.cases,
+        SessionOptions(
+            everything=options.everything or options.record,
+            scale=part.scale,
+            keeper=keeper,
+        ),
+    )
+    new, gone = one_sided_points(workplace, options, part)
+    removed = (*removed_cases(workplace, options), *gone)
+    report = undecided_report(options.command, workplace, options, result, part)
+    environments = workplace.environments
+    failures, absent = _absent_on_base(workplace, part, result, report.failures, new)
+    report = conclude(
+        replace(report, failures=advised(failures, absent)),
+        result,
+        tuple(name for name in removed if part.reports(name)),
+        tuple(sorted(absent)),
+        context.config.policy,
+        written_on_base(workplace),
+    )
+    if options.why and not result.cut_short and not any(report.injected.values()):
+        why, notes = explain_moved(workplace, result.states, report.results)
+        report = replace(report, why=why, notes=(*report.notes, *notes))
+    runs = (
+        run_of(result, "base", report, environments["base"]),
+        run_of(result, "head", report, environments["head"]),
+    )
+    return runs, report
 
 
 def _keeper(options: MeasureOptions) -> BurstKeeper | None:

@@ -101,7 +101,7 @@ def check(
 ) -> Report:
     """Measure ``head`` against the repository's stored baseline, and return the report.
 
-    A suspicion is confirmed by measuring both commits side by side, unless not ``confirm``. The
+    Cases that the stored numbers don't decide are measured in pairs, unless not ``confirm``. The
     other arguments are those of ``compare``. UsageError ``no-baseline`` where nothing is stored.
     """
     from perfci.commands.compare import MeasureOptions

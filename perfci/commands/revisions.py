@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfci.baselines.store import BaselineStore
-from perfci.commands.check import check
+from perfci.commands.check import alike_cases, check, keep_alike, kept_alike
 from perfci.commands.compare import MeasureOptions, compare, run, selected_cases
 from perfci.commands.history import recorder, require_commit, say_what_is_left_out, with_past
-from perfci.commands.project import Project, load_report
+from perfci.commands.project import Project, cache_folder, load_report
 from perfci.errors import MeasureError, UsageError
 from perfci.measure.checkout.commits import newer_on_base
 from perfci.measure.explaining import explain_case
@@ -111,13 +112,17 @@ def check_revision(
     resolved = project.repository.resolve(head)
     say_what_is_left_out(project.repository, project.caller.say, resolved)
     recording = _recorder(project, options, resolved)
+    store = BaselineStore(project.root / project.config.baselines)
     measured, report = check(
         project.session_context(),
         project.side("head", head, options.python),
-        BaselineStore(project.root / project.config.baselines),
+        store,
         options,
         confirm=confirm,
     )
+    if not (resolved.dirty or report.injected):
+        alike = alike_cases(report, store, project.config.policy)
+        keep_alike(cache_folder() / project.repository.id, resolved.sha, alike)
     return RecordableReport(_with_past(project, options, report), (measured,), recording)
 
 
@@ -147,7 +152,8 @@ def update_baseline(
     )
     store = BaselineStore(project.root / project.config.baselines)
     store.require_writable()
-    updated = BaselineUpdate(store, project.config.settings, project.caller.say)
+    alike = kept_alike(cache_folder() / project.repository.id, resolved.sha)
+    updated = BaselineUpdate(store, project.config.settings, project.caller.say, alike)
     wanted = project.side("head", rev, options.python)
     for number in range(1, sessions + 1):
         logs = options.log_folder
@@ -172,6 +178,7 @@ class BaselineUpdate:
     store: BaselineStore
     settings: MeasureSettings
     say: Say
+    alike: Mapping[str, str]
     written: dict[Path, None] = field(default_factory=dict)
     left_out: dict[str, None] = field(default_factory=dict)
 
@@ -195,7 +202,7 @@ class BaselineUpdate:
         if whole:
             session_id = f"{measured.created_at}-{secrets.token_hex(4)}"
             storable = replace(measured, cases=tuple(whole))
-            for path in self.store.save_run(storable, session_id):
+            for path in self.store.save_run(storable, session_id, self.alike):
                 if path not in self.written:
                     self.say(f"stored {os.path.relpath(path)}")
                     self.written[path] = None

@@ -12,7 +12,7 @@ from perfci.measure.checkout.worktrees import uncommitted, written_since
 from perfci.measure.executor import OpenStarters
 from perfci.measure.kept_bursts import BurstKeeper
 from perfci.measure.plan import SessionPlan, SidePlan
-from perfci.measure.process_cleanup import measuring_ended
+from perfci.measure.process_cleanup import measuring_begins, measuring_ended
 from perfci.measure.progress import (
     CaseNeeds,
     CaseState,
@@ -76,6 +76,7 @@ def measure_cases(
     if not everything and is_harmless(workplace.plan, files):
         return _untouched(workplace.plan, chosen)
     changed = files_reaching_changes(workplace.plan, files)
+    measuring_begins()
     try:
         result = Session(workplace, options).measure(chosen, changed)
         if options.keeper:

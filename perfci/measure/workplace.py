@@ -113,6 +113,17 @@ class Workplace:
         """Return the time since the session began, checking out and building included."""
         return self.executor.now() - self.started
 
+    def of_head(self) -> Workplace:
+        """Return the workplace of head alone, with a log of its own."""
+        plan = replace(self.plan, sides=self.plan.sides[-1:], differences=Differences())
+        return replace(
+            self,
+            plan=plan,
+            journal=Journal(self.journal.folder / "alone"),
+            discoveries={"head": self.discoveries["head"]},
+            environments={"head": self.environments["head"]},
+        )
+
     def cases(self, selection: str) -> tuple[Case, ...]:
         """Return head's cases that ``selection`` selects, skipped ones included."""
         head = self.discoveries["head"].discovery

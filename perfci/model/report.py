@@ -93,6 +93,7 @@ class Comparison:
     base_sessions: int = 0
     se: float | None = None
     ancestors: int = 0
+    anchors: int = 0
     outliers: tuple[int, ...] = ()
     disturbance: str = ""
     accepted: Accepted | None = None

@@ -169,6 +169,7 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
         "more of head's processes may be slow: over both speeds its mean may be worse by "
         "{worst:share}, beyond the threshold of {threshold:share}"
     ),
+    "only-pairs": "head was measured alone",
     "one-session": "a baseline of one session says nothing about the variance between sessions",
     "throttled": (
         "a processor quota stopped most bursts of {throttled} of {workers} workers: raise it, or "

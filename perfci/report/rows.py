@@ -100,7 +100,8 @@ def measured_text(row: Comparison) -> str:
         case "paired_t":
             return counted(head, "pair")
         case "welch_t":
-            return f"{base} + {counted(head, 'worker')}"
+            anchors = f", {counted(row.anchors, 'anchor')}" if row.anchors else ""
+            return f"{base} + {counted(head, 'worker')}{anchors}"
         case "exact":
             return "exact"
         case "none":
@@ -226,6 +227,13 @@ def effect_text(row: Comparison) -> str:
     return "" if d is None else f"{d:.2f} ({magnitude(d)})"
 
 
+def stored_text(row: Comparison) -> str:
+    """Return Welch's p of a checked row against the stored sessions, or nothing."""
+    if row.welch_p is None or not (row.anchors or row.confirmed):
+        return ""
+    return f"Welch's p {p_text(row.welch_p)} against the stored sessions"
+
+
 def statistics_text(row: Comparison) -> str:
     """Return the test's results on one line, or nothing. The row's note has n."""
     if row.p is None:
@@ -236,6 +244,7 @@ def statistics_text(row: Comparison) -> str:
         f"p {p_text(row.p)}{adjusted}",
         f"df {freedom_text(row)}" if row.df is not None else "",
         f"d {effect_text(row)}" if row.cohens_d is not None else "",
+        stored_text(row),
     )
     return "; ".join(part for part in parts if part)
 

@@ -18,6 +18,7 @@ from perfci.stats.spread import detectable_difference
 from perfci.stats.t_tests import (
     CONFIDENCE,
     EXACT,
+    DayShift,
     Resolution,
     TTest,
     how_many,
@@ -28,6 +29,7 @@ from perfci.stats.t_tests import (
     t_test,
     variance,
     welch_t,
+    welch_t_of_day,
     welch_t_of_sessions,
 )
 
@@ -127,10 +129,12 @@ def unpaired_evidence(
     absolute: bool = False,
     step: float = 0.0,
     fewest: int = 2,
+    day: DayShift | None = None,
 ) -> Evidence:
     """Return the evidence of head against a stored baseline of one or several sessions.
 
-    ``step`` is that of the instrument, in the values' unit.
+    ``step`` is that of the instrument, in the values' unit. ``day`` is how far today lies from the
+    stored sessions. It is left out for values that have neither a logarithm nor a difference.
     Fewer values than ``fewest`` on a side give the estimate alone.
     """
     base = [value for session in base_sessions for value in session]
@@ -139,10 +143,15 @@ def unpaired_evidence(
     scale = _Scale.of(base_sessions, head, absolute=absolute, step=step)
     sessions = [scale.to(session) for session in base_sessions]
     after = scale.to(head)
-    test = welch_t_of_sessions(sessions, after, resolution=scale.resolution)
+    screen = welch_t_of_sessions(sessions, after, resolution=scale.resolution)
+    test = (
+        welch_t_of_day(sessions, after, day, resolution=scale.resolution)
+        if day and scale.kind != "share"
+        else screen
+    )
     effect = cohens_d(scale.to(base), after, resolution=scale.resolution)
     enough = min(len(base), len(head)) >= fewest
-    return scale.evidence("welch_t", test, alpha, enough=enough, welch_p=test.p, effect=effect)
+    return scale.evidence("welch_t", test, alpha, enough=enough, welch_p=screen.p, effect=effect)
 
 
 @dataclass(frozen=True, slots=True)

@@ -376,6 +376,56 @@ def welch_t_of_sessions(
     return t_test(estimate, math.sqrt(between + within), count - 1)
 
 
+@dataclass(frozen=True, slots=True)
+class DayShift:
+    """How far base's values of today lie from the stored ones, in several cases, the anchors.
+
+    ``mean`` and ``variance`` are those of the anchors' shifts, on the scale of the test. A positive
+    mean says that the machine is slower today. ``of_workers`` is the part of the variance that the
+    anchors' own workers explain.
+    """
+
+    mean: float
+    variance: float
+    of_workers: float
+    anchors: int
+
+
+def welch_t_of_day(
+    base_sessions: Sequence[Sequence[float]],
+    head: Sequence[float],
+    day: DayShift,
+    *,
+    resolution: Resolution = EXACT,
+) -> TTest:
+    """Test head, measured today, against the mean of base's sessions, shifted by the ``day``.
+
+    Notes
+    -----
+    The case's own shift isn't known. With k anchors whose shifts have the variance ``S²``, it is
+    predicted with ``S² (1 + 1/k)`` and ``k - 1`` degrees of freedom, the interval for one more
+    observation (Searle, Casella & McCulloch 1992, Variance Components, 3.2). That is exact if the
+    workers of this case spread as those of the anchors do. If they spread more, the excess of their
+    Welch's ``s²/n`` is added, with no degrees of freedom.
+    """
+    sessions = [session for session in base_sessions if session]
+    problem = _problem([value for session in sessions for value in session], head)
+    if problem is not None:
+        return problem
+    estimate = mean(head) - mean([mean(session) for session in sessions]) - day.mean
+    own = variance_of_means(sessions, resolution) + variance_of_means([head], resolution)
+    total = day.variance * (1.0 + 1.0 / day.anchors) + max(0.0, own - day.of_workers)
+    if total == 0.0:
+        return without_spread(estimate, resolution)
+    return t_test(estimate, math.sqrt(total), day.anchors - 1)
+
+
+def variance_of_means(sessions: Sequence[Sequence[float]], resolution: Resolution = EXACT) -> float:
+    """Return the variance of the mean of sessions' means that their own values explain."""
+    known = [variance(each, resolution) / len(each) for each in sessions if len(each) > 1]
+    return mean(known) / len(sessions) if known else 0.0
+
+
 def _problem(base: Sequence[float], head: Sequence[float]) -> TTest | None:
     if not base or not head:
         return TTest(None, warnings=(finding("no-values-on-one-side"),))

@@ -20,7 +20,7 @@ from perfci.model.report import Accepted, Comparison, Report, Verdict
 from perfci.verdict.case_comparisons import empty_row, exact_status_at
 from perfci.verdict.decision import kept_from_passing, placeholder, was_measured, with_verdict
 from perfci.verdict.policy import MetricPolicy, Policy, threshold_of, worse_by
-from perfci.verdict.row_status import moved_untouched, readjust
+from perfci.verdict.row_status import adjust, moved_untouched
 
 _WORST_FIRST = ("fail", "error", "inconclusive", "pass")
 _BEST_FIRST = ("improved", "unchanged", "inconclusive", "regressed")
@@ -265,11 +265,11 @@ def _judged_here(rows: Sequence[Comparison], policy: Policy) -> tuple[Comparison
     """
     base = {(row.case, row.metric): row.base.center for row in rows if row.base}
     held_to = [_by_the_stricter(row, policy, base) for row in rows]
-    together = readjust(held_to, policy)
+    together = adjust(held_to, policy)
     built_in = [row for row in held_to if row.metric in METRICS]
     if len(built_in) == len(held_to):
         return together
-    apart = iter(readjust(built_in, policy))
+    apart = iter(adjust(built_in, policy))
     return tuple(
         max(next(apart), row, key=_badness) if row.metric in METRICS else row for row in together
     )

@@ -9,6 +9,7 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from perfci.metrics import METRICS, Ruling, rulings
@@ -18,7 +19,7 @@ from perfci.model.measuring import AGREEING_ROUNDS, DECIDING_ROUNDS, WorkerOutpu
 from perfci.model.report import Comparison, Estimate
 from perfci.model.status import Status
 from perfci.stats.quantile import upper_median
-from perfci.stats.t_tests import no_evidence, sign_flip_p
+from perfci.stats.t_tests import DayShift, no_evidence, sign_flip_p
 from perfci.verdict.caveats import caveat_of_quota
 from perfci.verdict.policy import MetricPolicy, Policy, margin, metric_policy
 from perfci.verdict.sampled_comparisons import (
@@ -53,13 +54,15 @@ def compare_case(
     *,
     paired: bool,
     base_sessions: Sequence[int] = (),
+    days: Mapping[str, DayShift] = MappingProxyType({}),
 ) -> tuple[Comparison, ...]:
     """Return a comparison for each metric of ``case`` that both sides have.
 
     ``paired`` sides were measured together: workers of one round make a pair. Otherwise base is
     a stored baseline: its workers are ordered by session, and ``base_sessions`` has each session's
-    number of workers. A gating metric that head's workers no longer give is reported as
-    inconclusive. Thresholds that depend on other metrics are filled in last (``_with_thresholds``).
+    number of workers. ``days`` has by metric how far today lies from those sessions. A gating
+    metric that head's workers no longer give is reported as inconclusive. Thresholds that depend on
+    other metrics are filled in last (``_with_thresholds``).
     """
     rows: list[Comparison] = []
     rules: dict[str, MetricPolicy] = {}
@@ -85,7 +88,8 @@ def compare_case(
         elif before.values and after.values:
             rules[metric.name] = rule
             sessions = None if paired else _by_session(base_filled, base_sessions, metric.name)
-            row = _compare_values(empty, metric, policy, rule, (before, after), sessions)
+            day = days.get(metric.name)
+            row = _compare_values(empty, metric, policy, rule, (before, after), sessions, day)
             if row.ratio is not None and row.method != "exact" and "s" in metric.unit.split("/"):
                 row = replace(row, caveat=throttled or row.caveat)
             rows.append(replace(row, disturbance=disturbance))
@@ -104,10 +108,12 @@ def _compare_values(
     rule: MetricPolicy,
     sides: tuple[Values, Values],
     sessions: Sequence[Sequence[float]] | None,
+    day: DayShift | None,
 ) -> Comparison:
     """Return the row ``empty`` with the change between both sides: exact, or else tested.
 
-    ``sessions`` are base's values by session; None for sides that were measured in pairs.
+    ``sessions`` are base's values by session; None for sides that were measured in pairs. ``day``
+    is the distance of today from them, where it is known.
     """
     base, head = sides
     if metric.kind == "exact" and is_exact(metric, base.values, head.values, rule.threshold):
@@ -116,7 +122,7 @@ def _compare_values(
     elif sessions is None:
         row = compare_pairs(empty, metric, policy, base, head)
     else:
-        row = compare_unpaired(empty, metric, policy.alpha, sessions, base, head)
+        row = compare_unpaired(empty, metric, policy.alpha, sessions, base, head, day)
     return with_calls(row, base, head) if metric.name == _METRIC_OF_CALLS else row
 
 

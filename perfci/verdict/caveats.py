@@ -21,6 +21,7 @@ from perfci.verdict.policy import threshold_of
 from perfci.verdict.speeds import mean_over_speeds
 
 ONE_SESSION = finding("one-session")
+ONLY_PAIRS = finding("only-pairs")
 _SHARE_OF_ALPHA = 0.25
 """Share of alpha for processes of two speeds. The rest is left for patterns about as unlikely."""
 _GAP_REACH = 1.5
@@ -32,7 +33,7 @@ _METHOD_CODES = frozenset(
         # too little was measured
         "few-rounds", "few-ancestors", "few-workers", "too-few", "too-few-ancestors",
         "one-ancestor", "no-pairs", "one-pair", "no-values-on-one-side",
-        "one-value-on-one-side", "one-session",
+        "one-value-on-one-side", "one-session", "only-pairs",
         "one-session-of-spread", "nothing-measured", "no-round", "budget-ended", "interrupted",
         "session-ended", "measure-together",
         # the values are too coarse for a test, or no numbers
@@ -143,7 +144,7 @@ def caveat_of_rounds(
 
 def not_unchanged_reason(row: Comparison) -> Finding | None:
     """Return what keeps an interval within the margin from showing "no change", or None."""
-    if row.method == "welch_t" and row.base_sessions < 2:
+    if row.method == "welch_t" and row.base_sessions < 2 and not row.anchors:
         return ONE_SESSION
     mean = mean_over_speeds(row)
     if mean is None or mean[1] < threshold_of(row):

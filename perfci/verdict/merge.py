@@ -16,7 +16,7 @@ from perfci.model.finding import NOTHING_EXERCISED, Finding, Reason
 from perfci.model.report import Comparison, Report, Timing, Verdict
 from perfci.verdict.decision import kept_from_passing, with_verdict
 from perfci.verdict.policy import Policy
-from perfci.verdict.row_status import readjust
+from perfci.verdict.row_status import adjust
 from perfci.verdict.shards import Shard, parse_shard
 
 Named = tuple[str, Report]
@@ -145,7 +145,7 @@ def _merged(
         # a merged report that is merged again lacks what it lacked
         *(parse_shard(lost) for part in parts for lost in part.missing),
     )
-    rows = readjust(_joined(shards), policy)
+    rows = adjust(_joined(shards), policy)
     known = (note for part in parts for note in part.notes)
     all_notes = dict.fromkeys((*known, *notes))
     joined = replace(_as_one_session(parts, rows), notes=tuple(all_notes))

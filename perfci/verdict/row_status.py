@@ -22,6 +22,7 @@ from perfci.stats.evidence import holm
 from perfci.stats.spread import detectable_difference, pairs_needed
 from perfci.verdict.caveats import (
     ONE_SESSION,
+    ONLY_PAIRS,
     draws,
     is_unproven,
     not_unchanged_reason,
@@ -32,8 +33,6 @@ from perfci.verdict.policy import Policy, is_beyond, is_within, margin, threshol
 from perfci.verdict.shards import scaled_family
 
 _TESTED = ("paired_t", "welch_t")
-_SUSPECT_SHARE = 0.5
-"""Share of the threshold from which an undecided row is suspect."""
 _UNTOUCHED = finding("untouched")
 _TEST_FIELDS = (
     "ratio", "ratio_lo", "ratio_hi", "difference", "difference_lo", "difference_hi",
@@ -63,22 +62,6 @@ def adjust(
             if index in members:
                 adjusted[index] = _judge(comparisons[index], p, policy, size)
     return tuple(adjusted)
-
-
-def readjust(rows: Sequence[Comparison], policy: Policy) -> tuple[Comparison, ...]:
-    """Judge a report's rows again, all together and a check's confirmations among themselves.
-
-    A confirmed row's first p is lost: the confirmation replaced it. So in the correction over all
-    cases it takes part with p = 1: it still counts towards the number of comparisons, and makes no
-    other row easier to call significant. Confirmed rows are then corrected among themselves, and
-    that result is used.
-    """
-    first = adjust(
-        [replace(row, p=1.0) if row.confirmed and row.p is not None else row for row in rows],
-        policy,
-    )
-    again = iter(adjust([row for row in rows if row.confirmed], policy))
-    return tuple(next(again) if row.confirmed else row for row in first)
 
 
 def _adjusted_p(rows: Sequence[Comparison], scale: float) -> list[float | None]:
@@ -143,6 +126,8 @@ def _disbelief_reason(row: Comparison, policy: Policy, family: int) -> Finding |
     """Return what keeps a significant change from counting, or None."""
     if row.caveat:
         return row.caveat
+    if row.anchors:
+        return ONLY_PAIRS
     if row.method == "welch_t" and row.base_sessions < 2:
         return ONE_SESSION
     base, head = draws(row)
@@ -208,12 +193,13 @@ def _too_few(row: Comparison) -> Finding | None:
 
 
 def _no_regression(row: Comparison) -> Finding | None:
-    """Return a finding if the interval of pairs excludes a regression, else None.
+    """Return a finding if the interval of pairs or anchors excludes a regression, else None.
 
     Such a row gets no more rounds, because no verdict asks whether it is better or unchanged.
     """
     _, _, worst = worse_by(row)
-    if row.method != "paired_t" or worst is None or worst >= threshold_of(row):
+    tested = row.method == "paired_t" or row.anchors
+    if not tested or worst is None or worst >= threshold_of(row):
         return None
     if not_unchanged_reason(row):
         return None
@@ -260,25 +246,27 @@ def _threshold_arguments(row: Comparison) -> dict[str, Plain]:
 
 
 def suspects(rows: Sequence[Comparison], policy: Policy) -> tuple[str, ...]:
-    """Return the cases that may have regressed against a stored baseline, and need confirmation.
+    """Return the cases that a stored baseline doesn't decide, and that are measured in pairs.
 
-    A case is suspect if a gating row regressed. It is also suspect if an undecided row is worse by
-    half of the threshold and would make the verdict inconclusive, or is worse by the whole
-    threshold and may stay undecided (cold start). Two or three sessions leave so few degrees of
-    freedom that hardly any change is significant among many. The confirmation holds the error rate.
+    A case is suspect if a gating row regressed, if an undecided row would make the verdict
+    inconclusive or looks improved, or if a row that may stay undecided (cold start) is worse by its
+    threshold.
     """
     cases = [row.case for row in rows if row.gate == "fail" and _is_suspect(row, policy)]
     return tuple(dict.fromkeys(cases))
 
 
 def _is_suspect(row: Comparison, policy: Policy) -> bool:
-    if row.status == "regressed":
+    if row.status != "inconclusive":
+        return row.status == "regressed"
+    change, _, worst = worse_by(row)
+    threshold = threshold_of(row)
+    if change is not None and change >= threshold:
         return True
-    change, _, _ = worse_by(row)
-    if row.status != "inconclusive" or row.method != "welch_t" or change is None:
+    if policy.undecided(row.metric) != "inconclusive":
         return False
-    share = _SUSPECT_SHARE if policy.undecided(row.metric) == "inconclusive" else 1.0
-    return change >= share * threshold_of(row)
+    open_ = worst is None or worst >= threshold or not_unchanged_reason(row) is not None
+    return open_ or (change is not None and change <= -threshold)
 
 
 def may_be_untouched(rows: Sequence[Comparison]) -> bool:

@@ -27,6 +27,7 @@ from perfci.model.report import MOST_VALUES, Comparison, Estimate
 from perfci.model.worker import MOST_FIRST_CALLS, REPLACED, THROTTLED, Measurement, WorkerBlock
 from perfci.stats.evidence import Evidence, paired_evidence, summarise, unpaired_evidence
 from perfci.stats.quantile import median, tail_quantile, upper_median
+from perfci.stats.t_tests import DayShift
 from perfci.verdict.caveats import caveat_of_rounds, caveat_of_workers
 from perfci.verdict.policy import Policy, standard_error
 from perfci.verdict.speeds import at_one_speed, speeds_finding, speeds_of
@@ -461,10 +462,12 @@ def compare_unpaired(
     sessions: Sequence[Sequence[float]],
     base: Values,
     head: Values,
+    day: DayShift | None = None,
 ) -> Comparison:
     """Return the row ``empty`` with the evidence of sides that were measured separately.
 
-    ``sessions`` are base's values by session.
+    ``sessions`` are base's values by session. With a ``day``, base's numbers are shown as they
+    would be today.
     """
     base, head = base.at_least(metric.floor), head.at_least(metric.floor)
     if metric.floor is not None:
@@ -476,12 +479,32 @@ def compare_unpaired(
         absolute=metric.absolute,
         step=metric.step,
         fewest=DECIDING_ROUNDS,
+        day=day,
     )
     row = _tested(empty, evidence, base, head)
+    if day and (evidence.logarithmic or metric.absolute) and row.base:
+        row = replace(row, base=_on_day(row.base, day, metric), anchors=day.anchors)
     return replace(
         row,
         caveat=caveat_of_workers(base.values, head.values, row.ratio),
         base_sessions=len(list(filter(None, sessions))),
+    )
+
+
+def _on_day(base: Estimate, day: DayShift, metric: Metric) -> Estimate:
+    """Return a stored estimate as it would be on another day."""
+
+    def moved(value: float | None) -> float | None:
+        if value is None:
+            return None
+        return value + day.mean if metric.absolute else value * math.exp(day.mean)
+
+    return replace(
+        base,
+        center=moved(base.center),
+        lo=moved(base.lo),
+        hi=moved(base.hi),
+        values=tuple(shown for value in base.values if (shown := moved(value)) is not None),
     )
 
 

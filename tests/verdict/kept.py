@@ -17,17 +17,11 @@ from contextlib import chdir
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
-from types import SimpleNamespace
 from typing import Any
 
-import pytest
-
 from perfci.baselines.store import Baseline, with_run
-from perfci.commands import check
 from perfci.commands.check import against_baselines
-from perfci.commands.compare import MeasureOptions, PairedResult
 from perfci.commands.run_to_report import conclude, rows_alone, run_of, with_session
-from perfci.config.loading import Config
 from perfci.measure.progress import CaseState, SessionResult
 from perfci.model.case import Case, Failure, Metric
 from perfci.model.codec import decode, encode
@@ -40,7 +34,6 @@ from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.decision import UNDECIDED, with_verdict
 from perfci.verdict.merge import merge
 from perfci.verdict.policy import default_policy
-from perfci.verdict.row_status import suspects
 from perfci.verdict.shards import ShardCases
 from perfci.verdict.stopping import undecided_metrics
 from perfci.version import VERSION
@@ -186,15 +179,6 @@ HEAD = Side("feature", "b" * 40, "/usr/bin/python3.11")
 STRICT = replace(default_policy(), thresholds={"drawn": {"latency_p50": 0.01}, "gate": {}})
 
 
-@dataclass(frozen=True, slots=True)
-class _Around:
-    """As much of a session's surroundings as measuring again asks for, when nothing is measured."""
-
-    config: Config
-    repository: Any
-    executor: Any
-
-
 def judged(kept: Kept) -> dict[str, Any]:
     """Return the plain reports of every way to judge what is kept, and when sessions would end."""
     policy = default_policy()
@@ -211,7 +195,6 @@ def judged(kept: Kept) -> dict[str, Any]:
         "interrupted": _compared(kept, ended="interrupted"),
         "run": _alone(kept),
         **{name: _decided(report) for name, (_, report) in checks.items()},
-        "confirmed": _confirmed(kept, *checks["check-2"]),
         "merged": whole.report,
         "incomplete": half.report,
         "enforced": enforced(_passing(compared), STRICT, {"drawn": None}),
@@ -307,28 +290,6 @@ def _stored(kept: Kept, sessions: int) -> dict[str, Baseline]:
                 old = baselines.get(case.case.id)
                 baselines[case.case.id] = with_run(old, run, measured, f"session {number}")
     return baselines
-
-
-def _confirmed(kept: Kept, _: Run, report: Report) -> Report:
-    around = _Around(
-        Config(),
-        repository=SimpleNamespace(resolve=lambda sha: sha),
-        executor=SimpleNamespace(now=lambda: 0.0),
-    )
-    suspected = suspects(report.results, default_policy())
-    wanted = SimpleNamespace(python="python3")
-
-    def again(_: object, __: object, ___: object, request: MeasureOptions) -> PairedResult:
-        asked = replace(kept, cases=tuple(o for o in kept.cases if o.case.id in request.only))
-        both = _both(asked)
-        rows = tuple(row for row in both.results if row.case in request.only)
-        return (), replace(both, results=rows)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(check, "measure_both", again)
-        return _decided(
-            check.confirmed(around, report, suspected, _stored(kept, 2), wanted, MeasureOptions())
-        )
 
 
 def _sessions(kept: Kept) -> dict[str, Any]:

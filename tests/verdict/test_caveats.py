@@ -121,11 +121,9 @@ def test_a_baseline_of_one_session_makes_a_suspicion_and_no_regression() -> None
     assert judged(apart(base, [1.6 * v for v in base])).status == "inconclusive"
 
 
-def test_what_is_worse_by_less_than_half_of_the_threshold_is_no_suspect() -> None:
+def test_what_head_alone_leaves_undecided_is_suspect() -> None:
     wide = [0.9, 1.0, 1.1, 0.95, 1.05, 1.0]
-    assert suspects([judged(apart(wide, [1.01 * v for v in wide]))], POLICY) == ()
-    assert suspects([judged(apart(wide, [v / 1.2 for v in wide]))], POLICY) == ()
-    assert suspects([judged(apart(wide, [1.04 * v for v in wide]))], POLICY) == (
+    assert suspects([judged(apart(wide, [1.01 * v for v in wide]))], POLICY) == (
         "encoder[batch=1]",
     )
 

@@ -16,7 +16,7 @@ from perfci.verdict.acceptance import enforced, with_caveat, with_unreported
 from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.decision import decide, placeholder
 from perfci.verdict.policy import MetricPolicy
-from perfci.verdict.row_status import adjust, readjust, untouched_rows
+from perfci.verdict.row_status import adjust, untouched_rows
 from tests.verdict.shards import POLICY, paired, shard
 from tests.verdict.workers import case, failure, side, worker
 
@@ -184,7 +184,7 @@ def test_metrics_of_the_benchmark_s_own_ease_no_correction_of_perfci_s() -> None
     slow = replace(paired("a", 3.0, p=1e-4, metric="cold_start"), status="inconclusive")
     noise = [paired("b", p=0.5, metric="jitter", gate="fail") for _ in range(500)]
     own = [replace(one, metric=f"own {number}") for number, one in enumerate(noise)]
-    assert readjust((slow, *own), LENIENT)[0].status == "inconclusive"
+    assert adjust((slow, *own), LENIENT)[0].status == "inconclusive"
     assert enforced(passing(slow, *own), LENIENT).verdict.status == "fail"
 
 

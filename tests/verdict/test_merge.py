@@ -240,23 +240,6 @@ def checked(*rows: Comparison) -> Report:
     return merged(shard(1, 1, command="check", results=rows))
 
 
-def test_confirmations_are_corrected_for_among_themselves() -> None:
-    rows = (
-        paired("again", 1.08, p=0.004, confirmed=True),
-        *(stored(name) for name in "abcd"),
-    )
-    again = row_of(checked(*rows), "again")
-    assert (again.status, again.p_adjusted) == ("regressed", 0.004)
-
-
-def test_a_confirmation_makes_no_other_case_significant() -> None:
-    rows = (paired("again", 1.08, confirmed=True), stored("other", 1.08, p=0.004), stored("c"))
-    report = checked(*rows)
-    assert row_of(report, "again").status == "regressed"
-    other = row_of(report, "other")
-    assert (other.status, other.p_adjusted) == ("inconclusive", pytest.approx(0.012))
-
-
 def test_a_suspicion_that_was_not_confirmed_is_said_to_be_one() -> None:
     report = checked(stored("suspect", 1.08, p=1e-6, confirmed=False))
     assert report.verdict.status == "fail"
