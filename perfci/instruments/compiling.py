@@ -45,8 +45,6 @@ _PHASES = {
 """Phases by the steps (as of torch 2.13) that begin them. Other steps count for the one around."""
 _PRODUCTS = {_DYNAMO: "call", _AOT: "graph", _INDUCTOR: "kernel", _COMPILERS: "file"}
 """Products of each phase. Their number is exact."""
-_CACHES = {"inductor": "fxgraph_cache_bypass", "aot_autograd": "autograd_cache_bypass"}
-"""By cache, the name of Dynamo's counter of graphs that can't be cached."""
 _LEAST_S, _LEAST_SHARE = 0.05, 0.1
 """Least reported difference of a phase: in s, and as a share of base's whole compile time."""
 
@@ -135,7 +133,6 @@ def _products() -> dict[str, int]:
     made = {
         _DYNAMO: dynamo.get("stats", Counter())["calls_captured"],
         _AOT: dynamo.get("stats", Counter())["unique_graphs"],
-        **{cache: dynamo.get(cache, Counter())[name] for cache, name in _CACHES.items()},
     }
     kernels = kernels_generated()
     return made if kernels is None else made | {_INDUCTOR: kernels}
@@ -145,7 +142,7 @@ def _products() -> dict[str, int]:
 
 
 def differences(base: Sequence[Recorded], head: Sequence[Recorded]) -> Iterable[Difference]:
-    """Yield the phases that take longer or shorter, and changed numbers of uncacheable graphs.
+    """Yield the phases that take longer or shorter.
 
     Each side's time is that of a single process. So perfci.verdict.why reports a phase only if a
     metric of the case moved the same way, or if the number of the phase's products differs too.
@@ -154,11 +151,6 @@ def differences(base: Sequence[Recorded], head: Sequence[Recorded]) -> Iterable[
     if before is None or after is None:
         return
     was, now = base[0]["made"], head[0]["made"]
-    for cache in _CACHES:
-        uncached = was.get(cache, 0), now.get(cache, 0)
-        if uncached[0] != uncached[1]:
-            arguments = {"cache": cache, "before": uncached[0], "after": uncached[1]}
-            yield Difference("compiling", "compiling-uncached", arguments, metric="compile_time")
     least = max(_LEAST_S, _LEAST_SHARE * sum(before.values()))
     for phase in sorted({*before, *after}):
         slower_by = after.get(phase, 0.0) - before.get(phase, 0.0)
@@ -193,11 +185,6 @@ def _phase(*, phase: str, before: float, after: float, made_before: int, made_af
     return f"{phase} takes {times} of the first call{made}"
 
 
-_OWNERS = {"inductor": "Inductor", "aot_autograd": "AOTAutograd"}
 WORDS: Words = {
     "compiling-phase": _phase,
-    "compiling-uncached": lambda *, cache, before, after: (
-        f"graphs that {_OWNERS[cache]}'s cache can't keep, and that are compiled again at each "
-        f"start: {before} → {after}"
-    ),
 }

@@ -12,7 +12,7 @@ import sys
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from time import thread_time
 from types import FrameType
@@ -30,10 +30,9 @@ _IMPORTERS = ("<frozen importlib", f"{os.sep}importlib{os.sep}", __file__)
 _MOST_MODULES, _LONGEST_NAME = 4_000, 200
 _LEAST_S = 0.001
 """Least time of new or gone imports that is reported."""
-_LEAST_CPU_S, _LEAST_WAIT_S, _LEAST_SHARE = 0.002, 0.02, 0.5
-"""An own module is slower if it takes this much longer: in processor time or by the clock, and as
-a share of the other side's time. By the clock alone, another program may be the cause, so such a
-difference isn't exact.
+_LEAST_CPU_S, _LEAST_SHARE = 0.002, 0.5
+"""An own module is slower if it takes this much longer: in s of processor time, and as a share of
+the other side's. By the clock, another program may be the cause.
 """
 
 # In the worker.
@@ -221,25 +220,12 @@ def differences(base: Sequence[Recorded], head: Sequence[Recorded]) -> Iterator[
             continue
         if was.source and was.source == now.source:
             continue  # an unchanged module's time differs this much by chance between processes
-        if _is_longer(was, now) or _is_longer(now, was):
-            difference = _difference(
+        quicker, slower = sorted((was.cpu_s, now.cpu_s))
+        if slower - quicker >= max(_LEAST_CPU_S, _LEAST_SHARE * quicker):
+            yield _difference(
                 "import-time", now.self_s - was.self_s, now.origin if now.own else "", 0,
                 module=name, before=was.self_s, after=now.self_s,
             )  # fmt: skip
-            yield replace(
-                difference, exact=_computes_longer(was, now) or _computes_longer(now, was)
-            )
-
-
-def _is_longer(quick: _Module, slow: _Module) -> bool:
-    by_clock = slow.self_s - quick.self_s
-    return by_clock >= _LEAST_SHARE * quick.self_s and (
-        by_clock >= _LEAST_WAIT_S or _computes_longer(quick, slow)
-    )
-
-
-def _computes_longer(quick: _Module, slow: _Module) -> bool:
-    return slow.cpu_s - quick.cpu_s >= max(_LEAST_CPU_S, _LEAST_SHARE * quick.cpu_s)
 
 
 def _difference(code: str, seconds: float, file: str, line: int, **arguments: Plain) -> Difference:

@@ -2,20 +2,17 @@
 
 The profiler reports each allocation and release of torch, on the host and on a device, inside of
 the operator that makes it. A dispatch mode marks each operator with the user's line, but doesn't
-see the callers of compiled code. A CUDA device's allocator does, because it can record the Python
-stack of each allocation. Its interface is private to torch. If it is missing, the profiler's rows
-are used for the device as well.
+see the callers of compiled code.
 """
 
 from __future__ import annotations
 
 import gc
-import inspect
 import linecache
 import re
 import sys
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
@@ -27,14 +24,12 @@ from perfci.units import format_value
 PLACE = 35
 WHEN = "work"
 
-_MOST_EVENTS, _MOST_ROWS, _MOST_FRAMES, _LONGEST_TEXT = 200_000, 1_000, 6, 160
+_MOST_EVENTS, _MOST_ROWS, _LONGEST_TEXT = 200_000, 1_000, 160
 _LEAST_BYTES, _LEAST_SHARE = 64 << 10, 0.01
 """Least reported difference: in bytes, and as a share of base's peak. The larger one counts."""
 _Site = tuple[str, str, int, str]
 """File, function, line and its text."""
 _NOWHERE: _Site = ("", "", 0, "")
-CallStack = tuple[tuple[str, str, int], ...]
-"""File, function and line of the user's frames, the innermost first."""
 
 
 class _Allocation(NamedTuple):
@@ -75,24 +70,7 @@ def record(scene: RecordingScene) -> Recorded:
         for event in _at_peak([event for event in events if event.device == device]):
             held_at[_site(marks[event.place]) if event.place >= 0 else _NOWHERE] += event.size
         peaks.append(_peak_row(device, held_at))
-    by_stack = _peak_of_device(scene)
-    if by_stack is not None:
-        peaks = [row for row in peaks if row[0] != "cuda"]
-        peaks.append(device_row(by_stack, scene.line_text))
     return {"peaks": peaks, "held": held}
-
-
-def device_row(by_stack: Mapping[CallStack, int], text: Callable[[str, int], str]) -> list[Any]:
-    """Return the row of a CUDA device's peak. The name of a function is that of its whole stack."""
-    held_at: dict[_Site, int] = defaultdict(int)
-    for stack, size in by_stack.items():
-        if stack:
-            file, _, line = stack[0]
-            names = " ← ".join(name for _, name, _ in stack)[:_LONGEST_TEXT]
-            held_at[file, names, line, text(file, line)[:_LONGEST_TEXT]] += size
-        else:
-            held_at[_NOWHERE] += size
-    return _peak_row("cuda", held_at)
 
 
 def _peak_row(device: str, held_at: Mapping[_Site, int]) -> list[Any]:
@@ -184,81 +162,7 @@ def _where_set(scene: RecordingScene, kind: type, name: str) -> tuple[str, int]:
     return file, next(set_at, first) + 1
 
 
-def _peak_of_device(scene: RecordingScene) -> dict[CallStack, int] | None:
-    """Return the bytes by stack at one call's peak, or None without a history of allocations."""
-    names = getattr(scene.device, "name", "").split(", ")
-    if not names[0].startswith("cuda"):
-        return None
-    from torch import cuda
-
-    history = getattr(cuda.memory, "_record_memory_history", None)
-    snapshot = getattr(cuda.memory, "_snapshot", None)
-    if not (history and snapshot and "context" in inspect.signature(history).parameters):
-        return None  # a torch before 2.1
-    if cuda.get_allocator_backend() != "native":
-        return None
-    history(None)  # drops what was recorded before
-    history("all", context="alloc", stacks="python", max_entries=_MOST_EVENTS)
-    try:
-        scene.once()
-        traces = snapshot()["device_traces"]
-    finally:
-        history(None)
-    held: Counter[CallStack] = Counter()
-    for index, trace in enumerate(traces):
-        if len(trace) >= _MOST_EVENTS:
-            raise Unusable("too_large", f"a call allocates or frees memory {len(trace):,} times")
-        if f"cuda:{index}" in names:
-            held.update(held_at_peak(trace, scene.place))
-    return dict(held)
-
-
-def held_at_peak(
-    trace: Sequence[Mapping[str, Any]], place: Callable[[str], str]
-) -> dict[CallStack, int]:
-    """Return, by stack, the bytes that were allocated in ``trace`` and held at its peak.
-
-    ``place`` returns the user's path of a file, or an empty string. Memory counts as held until its
-    release is requested, as in torch's ``max_memory_allocated``. Memory allocated before the trace
-    has no stack. It only counts in that its release lowers the level.
-    """
-    peak = _peak(trace)
-    live: dict[int, Mapping[str, Any]] = {}
-    for event in trace[:peak]:
-        if event["action"] == "alloc":
-            live[event["addr"]] = event
-        elif event["action"] in {"free_requested", "free_completed"}:
-            live.pop(event["addr"], None)
-    held: dict[CallStack, int] = {}
-    for event in live.values():
-        stack = _stack(event.get("frames", ()), place)
-        held[stack] = held.get(stack, 0) + event["size"]
-    return held
-
-
-def _peak(trace: Sequence[Mapping[str, Any]]) -> int:
-    """Return the number of events up to and with the one after which most memory is held."""
-    level, most, peak = 0, 0, 0
-    requested: set[int] = set()
-    for number, event in enumerate(trace, 1):
-        action = event["action"]
-        if action == "alloc":
-            level += event["size"]
-        elif action == "free_requested":
-            requested.add(event["addr"])
-            level -= event["size"]
-        elif action == "free_completed" and event["addr"] in requested:
-            requested.remove(event["addr"])
-        elif action == "free_completed":
-            level -= event["size"]
-        if level >= most:  # of equal peaks, the stacks are known for more memory at the last one
-            most, peak = level, number
-    return peak
-
-
-def _stack(frames: Sequence[Mapping[str, Any]], place: Callable[[str], str]) -> CallStack:
-    sites = ((place(frame["filename"]), frame["name"], frame["line"]) for frame in frames)
-    return tuple(site for site in sites if site[0])[:_MOST_FRAMES]
+# In the parent. Pure.
 
 
 def differences(base: Sequence[Recorded], head: Sequence[Recorded]) -> Iterator[Difference]:

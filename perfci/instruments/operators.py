@@ -10,13 +10,12 @@ the sides' profiles don't overlap.
 
 from __future__ import annotations
 
-import difflib
 import re
-import statistics
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import median
 from typing import Any, NamedTuple
 
 from perfci.errors import Unusable
@@ -47,34 +46,42 @@ _LEAST_SHARE = 0.03
 """Least difference in time that is reported, as a share of a call's time."""
 _VALUE_READS = frozenset({"aten::item", "aten::_local_scalar_dense"})
 """Operators that read one value of a tensor, and so wait for all work of the device."""
-_LEAST_LIKENESS = 0.4
-"""Likeness from which on a comprehension's line counts as an edit of a line outside of it."""
+
+# In the worker.
 
 
 def record(scene: RecordingScene) -> Recorded:
     """Profile some calls. Raises Unusable if there are too many events."""
     if "torch" not in sys.modules:
         return {"call_s": scene.call_s, "lines": [], "operators": [], "device": []}
-    lines = [] if scene.compiled else _lines(scene)
+    sites: dict[tuple[str, str], list[_Site]] = {} if scene.compiled else _sites(scene)
     calls = max(1, min(_MOST_CALLS, int(_PROFILED_S / scene.call_s) if scene.call_s else 1))
     host, device = _events(scene.profiled(calls))
-    sites = _CallSites(lines)
+    numbers: dict[_Site, int] = {}
     totals: dict[tuple[str, str, int], list[float]] = {}
     seen: Counter[tuple[str, str]] = Counter()
     for event in host:
-        key = (event.name, event.signature)
-        total = totals.setdefault((*key, sites.number(key, seen[key])), [0.0, 0.0])
-        seen[key] += 1
+        operator = (event.name, event.signature)
+        own = sites.get(operator, [_NOWHERE])
+        site = own[seen[operator] % len(own)]
+        seen[operator] += 1
+        number = numbers.setdefault(site, len(numbers)) if site[0] else -1
+        total = totals.setdefault((*operator, number), [0.0, 0.0])
         total[0] += 1 / calls
         total[1] += event.own_s / calls
     if len(totals) > _MOST_OPERATORS:
         raise Unusable("too_large", f"a call runs {len(totals):,} different operators")
     return {
         "call_s": scene.call_s,
-        "lines": sites.lines,
+        "lines": [list(site) for site in numbers],
         "operators": [[*key, round(count, 6), seconds] for key, (count, seconds) in totals.items()],
         "device": [[name, count / calls, total / calls] for name, count, total in device],
     }
+
+
+_Site = tuple[str, int, str]
+"""File, line, and function with the line's text."""
+_NOWHERE: _Site = ("", 0, "")
 
 
 class _OperatorEvent(NamedTuple):
@@ -89,27 +96,8 @@ class _OperatorEvent(NamedTuple):
     parent: int
 
 
-class _CallSites:
-    """Numbers the places in the user's code, and knows from which place each operator was called.
-
-    ``lines`` has the places by number.
-    """
-
-    def __init__(self, lines: Sequence[tuple[tuple[str, str], tuple[str, int, str]]]) -> None:
-        numbers: dict[tuple[str, int, str], int] = {}
-        self._numbers: dict[tuple[str, str], list[int]] = defaultdict(list)
-        for key, site in lines:
-            self._numbers[key].append(numbers.setdefault(site, len(numbers)) if site[0] else -1)
-        self.lines = [list(site) for site in numbers]
-
-    def number(self, key: tuple[str, str], occurrence: int) -> int:
-        """Return the site's number for an operator's occurrence in a call, or -1."""
-        numbers = self._numbers.get(key, ())
-        return numbers[occurrence % len(numbers)] if numbers else -1
-
-
-def _lines(scene: RecordingScene) -> list[tuple[tuple[str, str], tuple[str, int, str]]]:
-    """Return each operator of one call with its place: file, line, and function with text."""
+def _sites(scene: RecordingScene) -> dict[tuple[str, str], list[_Site]]:
+    """Return the places that call each operator in one call, in order."""
     from torch.profiler import ProfilerActivity, profile
 
     alone = profile(activities=[ProfilerActivity.CPU], record_shapes=True)
@@ -121,7 +109,6 @@ def _lines(scene: RecordingScene) -> list[tuple[tuple[str, str], tuple[str, int,
     events, _ = _events(profiler, hidden=())
     below: list[int] = [-1] * len(events)  # by event: the place of the first mark inside it
     above: list[int] = [-1] * len(events)  # by event: the place of the innermost mark around it
-    doubled: set[int] = set()  # events that ran inside the dispatch mode
     for number, event in enumerate(events):
         if event.parent >= 0:
             above[number] = above[event.parent]
@@ -131,14 +118,12 @@ def _lines(scene: RecordingScene) -> list[tuple[tuple[str, str], tuple[str, int,
             while upper >= 0 and below[upper] < 0:
                 below[upper] = above[number]
                 upper = events[upper].parent
-        elif _is_double(events, event):
-            doubled.add(number)
-    return [
-        ((event.name, event.signature), places[place] if place >= 0 else ("", 0, ""))
-        for number, event in enumerate(events)
-        if number not in doubled and not event.name.startswith(_HIDDEN)
-        for place in [above[number] if above[number] >= 0 else below[number]]
-    ]
+    sites: dict[tuple[str, str], list[_Site]] = defaultdict(list)
+    for number, event in enumerate(events):
+        if not event.name.startswith(_HIDDEN) and not _is_double(events, event):
+            place = above[number] if above[number] >= 0 else below[number]
+            sites[event.name, event.signature].append(places[place] if place >= 0 else _NOWHERE)
+    return sites
 
 
 def _is_double(events: Sequence[_OperatorEvent], event: _OperatorEvent) -> bool:
@@ -196,130 +181,104 @@ def _signature(event: Any) -> str:
     given = []
     for shape, kind in zip(event.shapes(), event.dtypes(), strict=False):
         if shape or kind not in {"Scalar", "ScalarList", ""}:
-            size = (
-                ",".join(map(str, shape))
-                if all(isinstance(length, int) for length in shape)
-                else "…"
-            )
+            listed = not all(isinstance(length, int) for length in shape)
+            size = "…" if listed else ",".join(map(str, shape))
             given.append(f"{_SHORT_DTYPES.get(kind, kind)}[{size}]")
     return " ".join(given)[:_LONGEST_TEXT]
 
 
-class _OperatorKey(NamedTuple):
-    """An operator with its tensors and the line that calls it. Both sides are matched by it."""
+# In the parent. Pure.
+
+
+class _Operator(NamedTuple):
+    """An operator with its tensors, or a device's kernel. Both sides are matched by it."""
 
     name: str
     signature: str
-    file: str
-    text: str
+    on_device: bool = False
+
+
+_Line = tuple[str, str]
+"""A file, and a function with a line's text."""
 
 
 @dataclass(slots=True)
 class _SideProfiles:
     """Profiles of one side. ``counts`` and own ``times`` have one value per profile, by operator.
 
-    ``lines`` has line numbers by file and text.
+    ``on_lines`` has each operator's mean count by line. ``numbers`` are the lines' numbers.
     """
 
     runs: int
     call_s: float
-    counts: dict[_OperatorKey, list[float]] = field(default_factory=dict)
-    times: dict[_OperatorKey, list[float]] = field(default_factory=dict)
-    lines: dict[tuple[str, str], int] = field(default_factory=dict)
+    counts: dict[_Operator, list[float]] = field(default_factory=dict)
+    times: dict[_Operator, list[float]] = field(default_factory=dict)
+    on_lines: dict[_Operator, Counter[_Line]] = field(default_factory=dict)
+    numbers: dict[_Line, int] = field(default_factory=dict)
 
-    def count(self, key: _OperatorKey) -> float:
-        return statistics.median(self.counts.get(key, [0.0]))
+    def add(self, run: int, operator: _Operator, line: _Line, count: float, seconds: float) -> None:
+        self.counts.setdefault(operator, [0.0] * self.runs)[run] += count
+        self.times.setdefault(operator, [0.0] * self.runs)[run] += seconds
+        self.on_lines.setdefault(operator, Counter())[line] += count / self.runs  # type: ignore[assignment]
 
-    def time(self, key: _OperatorKey) -> float:
-        return statistics.median(self.times.get(key, [0.0]))
+    def count(self, operator: _Operator) -> float:
+        return median(self.counts.get(operator, [0.0]))
+
+    def time(self, operator: _Operator) -> float:
+        return median(self.times.get(operator, [0.0]))
+
+
+def _side_profiles(recorded: Sequence[Recorded]) -> _SideProfiles:
+    side = _SideProfiles(len(recorded), min(profile["call_s"] for profile in recorded))
+    for run, profile in enumerate(recorded):
+        for name, signature, number, count, seconds in profile["operators"]:
+            file, at, text = profile["lines"][number] if number >= 0 else _NOWHERE
+            side.add(run, _Operator(name, signature), (file, text), count, seconds)
+            side.numbers.setdefault((file, text), at)
+        for name, count, seconds in profile["device"]:
+            side.add(run, _Operator(name, "", on_device=True), ("", "device"), count, seconds)
+    return side
 
 
 def differences(base: Sequence[Recorded], head: Sequence[Recorded]) -> Iterable[Difference]:
-    """Yield one difference per line, named after its heaviest operator.
+    """Yield one difference per line that calls operators more or less often, then slower operators.
 
-    If a line has an operator that reads a value, the difference is named after that operator rather
-    than those that compute the value. Operators of a line that was edited or replaced are counted
-    for the line that it became.
+    A line's difference is named after its heaviest operator, or after one that reads a value rather
+    than those that compute the value. An operator that only moved to another line didn't change.
     """
     before, after = _side_profiles(base), _side_profiles(head)
-    changed = dict(_changed(before, after))
-    by_place: dict[tuple[str, str], list[_OperatorKey]] = defaultdict(list)
-    for key in changed:
-        by_place[_current_place((key.file, key.text), before, after)].append(key)
-    for place, keys in by_place.items():
-        yield _line_difference(place, keys, changed, before, after)
-    yield from _slower(before, after, {key.name for key in changed})
+    changed = _changed(before, after)
+    by_line: dict[_Line, list[_Operator]] = defaultdict(list)
+    for operator in changed:
+        by_line[_line_that_moved(operator, before, after)].append(operator)
+    for line, operators in by_line.items():
+        yield _line_difference(line, operators, changed, before, after)
+    yield from _slower(before, after, {operator.name for operator in changed})
 
 
-def _changed(
-    before: _SideProfiles, after: _SideProfiles
-) -> Iterator[tuple[_OperatorKey, _OperatorKey | None]]:
-    """Yield operators whose count changed, each with the operator that it replaced, or None.
+def _changed(before: _SideProfiles, after: _SideProfiles) -> Mapping[_Operator, _Operator | None]:
+    """Return operators whose count changed, each with the operator that it replaced, or None.
 
-    The replaced one is the same operator on other tensors, or on a line that was edited. An
-    operator that only moved to another line didn't change. If a count differs between the profiles
+    The replaced one is the same operator on other tensors. If a count differs between the profiles
     of a side, it counts as changed only if the sides' counts don't overlap.
     """
-    keys = {*before.counts, *after.counts}
-    apart = {key for key in keys if _apart(before.counts.get(key), after.counts.get(key))}
-    total: dict[tuple[str, str], float] = defaultdict(float)
-    for key in keys:
-        total[key[:2]] += round(after.count(key) - before.count(key), 6)
-    more: dict[str, list[_OperatorKey]] = defaultdict(list)
-    fewer: dict[str, list[_OperatorKey]] = defaultdict(list)
-    edited: dict[tuple[str, str, str], list[_OperatorKey]] = defaultdict(list)
-    for key in sorted(apart):
-        change = after.count(key) - before.count(key)
-        if total[key[:2]] * change > 0:
-            (more if change > 0 else fewer)[key.name].append(key)
-        elif total[key[:2]]:
-            edited[key[:3]].append(key)
-    for group in (more, fewer):
-        for name, keys_of_name in group.items():
-            paired = _paired(keys_of_name, edited)
-            group[name] = [key for key in keys_of_name if key not in paired]
-            for key, other in paired.items():
-                gain = after.count(key) + after.count(other) - before.count(key)
-                if abs(gain - before.count(other)) > 1e-9:
-                    yield (key, other) if after.count(key) else (other, key)
-    for name in sorted({*more, *fewer}):
-        gone = fewer[name]
-        for key in more[name]:
-            like = next((old for old in gone if before.count(old) == after.count(key)), None)
-            if like is not None:
-                gone.remove(like)
-            yield key, like
-        yield from ((key, None) for key in gone)
-
-
-def _paired(
-    keys: Sequence[_OperatorKey], edited: Mapping[tuple[str, str, str], Sequence[_OperatorKey]]
-) -> Mapping[_OperatorKey, _OperatorKey]:
-    """Return, for keys, the key of the most similar edited line. Each edited line is used once."""
-    alike = [
-        (likeness, key, other)
-        for key in keys
-        for other in edited.get(key[:3], ())
-        for likeness in [_likeness(key.text, other.text)]
-        if likeness[0]
-    ]
-    pairs: dict[_OperatorKey, _OperatorKey] = {}
-    for _, key, other in sorted(alike, reverse=True):
-        if key not in pairs and other not in pairs.values():
-            pairs[key] = other
-    return pairs
-
-
-def _likeness(text: str, other: str) -> tuple[bool, float]:
-    """Return whether both lines may be of one function or a comprehension in it, and how alike.
-
-    A text has the form ``function: line``.
-    """
-    function, _, line = text.partition(": ")
-    other_function, _, other_line = other.partition(": ")
-    alike = difflib.SequenceMatcher(None, line, other_line).ratio()
-    inside = "<" in (function[:1], other_function[:1]) and alike >= _LEAST_LIKENESS
-    return function == other_function or inside, alike
+    more: list[_Operator] = []
+    gone: list[_Operator] = []
+    for operator in sorted({*before.counts, *after.counts}):
+        if _apart(before.counts.get(operator), after.counts.get(operator)):
+            rises = after.count(operator) > before.count(operator)
+            (more if rises else gone).append(operator)
+    changed: dict[_Operator, _Operator | None] = {}
+    for operator in more:
+        like = (
+            old
+            for old in gone
+            if old.name == operator.name and before.count(old) == after.count(operator)
+        )
+        changed[operator] = old = next(like, None)
+        if old:
+            gone.remove(old)
+    return changed | dict.fromkeys(gone)
 
 
 def _apart(before: Sequence[float] | None, after: Sequence[float] | None) -> bool:
@@ -327,188 +286,118 @@ def _apart(before: Sequence[float] | None, after: Sequence[float] | None) -> boo
     return max(low) < min(high) - 1e-9
 
 
-def _current_place(
-    place: tuple[str, str], before: _SideProfiles, after: _SideProfiles
-) -> tuple[str, str]:
-    """Return the place, or for a line that head lacks, the most similar line new in head."""
-    if place not in before.lines or place in after.lines:
-        return place
-    file, text = place
-    new = [
-        (likeness, line)
-        for line in after.lines.keys() - before.lines.keys()
-        for likeness in [_likeness(text, line[1])]
-        if line[0] == file and likeness[0]
-    ]
-    return max(new)[1] if new else place
+def _line_that_moved(operator: _Operator, before: _SideProfiles, after: _SideProfiles) -> _Line:
+    """Return the line whose calls of the operator changed most in the direction of all calls.
 
-
-def _is_edited(key: _OperatorKey, old: _OperatorKey) -> bool:
-    return key != old and key.signature == old.signature
+    A line that was edited is a new line and an old one. The new one is taken, if it calls as often.
+    """
+    was, now = (side.on_lines.get(operator, Counter[_Line]()) for side in (before, after))
+    sign = 1.0 if after.count(operator) >= before.count(operator) else -1.0
+    return max({*was, *now}, key=lambda line: (sign * (now[line] - was[line]), line in now, line))
 
 
 def _line_difference(
-    place: tuple[str, str],
-    keys: Sequence[_OperatorKey],
-    changed: Mapping[_OperatorKey, _OperatorKey | None],
+    line: _Line,
+    operators: Sequence[_Operator],
+    changed: Mapping[_Operator, _Operator | None],
     before: _SideProfiles,
     after: _SideProfiles,
 ) -> Difference:
-    def gain(key: _OperatorKey) -> float:
-        old = changed[key] or key
-        stayed = after.time(old) - before.time(key) if _is_edited(key, old) else 0.0
-        return after.time(key) - before.time(old) + stayed
-
-    seconds = sum(map(gain, keys))
+    gains = {each: after.time(each) - before.time(changed[each] or each) for each in operators}
+    seconds = sum(gains.values())
     known = abs(seconds) >= _LEAST_SHARE * min(before.call_s, after.call_s)
     direction = 1 if seconds >= 0 else -1
-    lead = max(keys, key=lambda key: (_is_read(key, before, after), direction * gain(key), key))
+
+    def weight(operator: _Operator) -> tuple[bool, float, _Operator]:
+        more = after.count(operator) >= before.count(operator)
+        is_read = operator.name in _VALUE_READS and more
+        return is_read, direction * gains[operator], operator
+
+    lead = max(operators, key=weight)
     arguments: dict[str, Plain] = {
         "operator": lead.name,
         "before": before.count(lead),
         "after": after.count(lead),
-        "seconds": gain(lead) if known else 0.0,
-        "others": len(keys) - 1,
+        "seconds": gains[lead] if known else 0.0,
+        "others": len(operators) - 1,
         "total": seconds if known else 0.0,
     }
-    code = "operator-kernel" if lead.text == "device" else "operator-calls"
-    old = changed[lead]
-    if old and _is_edited(lead, old):
-        arguments["before"] = before.count(lead) + before.count(old)
-        arguments["after"] = after.count(lead) + after.count(old)
-    elif old:
+    code = "operator-kernel" if lead.on_device else "operator-calls"
+    if old := changed[lead]:
         code = "operator-tensors"
         arguments |= {"before": old.signature, "after": lead.signature, "calls": after.count(lead)}
-    side = after if place in after.lines else before
+    number = after.numbers.get(line) or before.numbers.get(line, 0)
     return Difference(
         "operators",
         code,
         arguments,
         seconds=seconds if known else 0.0,
         metric="latency",
-        file=place[0],
-        line=side.lines.get(place, 0),
+        file=line[0],
+        line=number,
     )
-
-
-def _is_read(key: _OperatorKey, before: _SideProfiles, after: _SideProfiles) -> bool:
-    return key.name in _VALUE_READS and after.count(key) >= before.count(key)
 
 
 def _slower(
     before: _SideProfiles, after: _SideProfiles, reported: set[str]
 ) -> Iterator[Difference]:
     """Yield operators whose time changed while their count did not."""
+    if min(before.runs, after.runs) < RUNS:
+        return
     least = _LEAST_SHARE * min(before.call_s, after.call_s)
-    for key in sorted(before.times.keys() & after.times.keys()):
-        if key.name in reported or min(before.runs, after.runs) < RUNS:
-            continue
-        old, new = before.time(key), after.time(key)
+    for operator in sorted(before.times.keys() & after.times.keys()):
+        old, new = before.time(operator), after.time(operator)
         low, high = sorted((old, new))
-        if abs(new - old) < least or high < _LEAST_RATIO * low:
+        if operator.name in reported or abs(new - old) < least or high < _LEAST_RATIO * low:
             continue
-        if _apart(before.times[key], after.times[key]):
+        if _apart(before.times[operator], after.times[operator]):
+            ((line, _),) = after.on_lines[operator].most_common(1)
             yield Difference(
                 "operators",
                 "operator-time",
-                {"operator": key.name, "calls": after.count(key), "before": old, "after": new},
+                {
+                    "operator": operator.name,
+                    "calls": after.count(operator),
+                    "before": old,
+                    "after": new,
+                },
                 seconds=new - old,
                 metric="latency",
-                file=key.file,
-                line=after.lines.get((key.file, key.text), 0),
+                file=line[0],
+                line=after.numbers.get(line, 0),
                 exact=False,
             )
-
-
-def _side_profiles(recorded: Sequence[Recorded]) -> _SideProfiles:
-    runs = len(recorded)
-    side = _SideProfiles(runs, min(profile["call_s"] for profile in recorded))
-    for number, profile in enumerate(recorded):
-        for name, signature, line, count, seconds in profile["operators"]:
-            file, at, text = profile["lines"][line] if line >= 0 else ("", 0, "")
-            key = _OperatorKey(name, signature, file, text)
-            side.counts.setdefault(key, [0.0] * runs)[number] += count
-            side.times.setdefault(key, [0.0] * runs)[number] += seconds
-            side.lines.setdefault((file, text), at)
-        for name, count, seconds in profile["device"]:
-            key = _OperatorKey(name, "", "", "device")
-            side.counts.setdefault(key, [0.0] * runs)[number] += count
-            side.times.setdefault(key, [0.0] * runs)[number] += seconds
-    return side
-
-
-def _count_text(count: float) -> str:
-    return f"{count:.4g}"
 
 
 def _signed(seconds: float) -> str:
     return f"{'+' if seconds >= 0 else '-'}{format_value(abs(seconds), 's')}"
 
 
-def _of_group(seconds: float, total: float | None, others: int, what: str = "operator") -> str:
-    """Return the operator's time, with the time of all operators of its line if there are others.
+def _of_group(seconds: float, total: float, others: int, what: str = "operator") -> str:
+    """Return the operator's time, or the time of all operators of its line if there are others.
 
-    A time of 0 may be noise, and isn't given. Reports of an older perfci have no ``total``.
+    A time of 0 may be noise, and isn't given.
     """
-    own = f", {_signed(seconds)}" if seconds else ""
     if not others:
-        return own
+        return f", {_signed(seconds)}" if seconds else ""
     more = f", with {counted(others, f'other {what}')}"
-    if total is None:
-        return f"{own}{more}"
     return f"{more}, {_signed(total)} in all" if total else more
 
 
-def _calls(
-    *,
-    operator: str,
-    before: float,
-    after: float,
-    seconds: float,
-    others: int,
-    total: float | None = None,
-) -> str:
-    times = f"{_count_text(before)} → {_count_text(after)} calls"
-    return f"`{operator}` {times}{_of_group(seconds, total, others)}"
-
-
-def _tensors(
-    *,
-    operator: str,
-    before: str,
-    after: str,
-    calls: float,
-    seconds: float,
-    others: int,
-    total: float | None = None,
-) -> str:
-    times = f"{_count_text(calls)} calls{_of_group(seconds, total, others)}"
-    return f"`{operator}` on {after}, before on {before}, {times}"
-
-
-def _kernel(
-    *,
-    operator: str,
-    before: float,
-    after: float,
-    seconds: float,
-    others: int,
-    total: float | None = None,
-) -> str:
-    times = f"{_count_text(before)} → {_count_text(after)} times"
-    return f"on the device `{operator}` {times}{_of_group(seconds, total, others, 'kernel')}"
-
-
-def _time(*, operator: str, calls: float, before: float, after: float) -> str:
-    return (
-        f"`{operator}` takes {format_value(before, 's')} → {format_value(after, 's')} "
-        f"in {_count_text(calls)} calls"
-    )
-
-
 WORDS: Words = {
-    "operator-calls": _calls,
-    "operator-tensors": _tensors,
-    "operator-kernel": _kernel,
-    "operator-time": _time,
+    "operator-calls": lambda *, operator, before, after, seconds, others, total: (
+        f"`{operator}` {before:.4g} → {after:.4g} calls{_of_group(seconds, total, others)}"
+    ),
+    "operator-tensors": lambda *, operator, before, after, calls, seconds, others, total: (
+        f"`{operator}` on {after}, before on {before}, {calls:.4g} calls"
+        f"{_of_group(seconds, total, others)}"
+    ),
+    "operator-kernel": lambda *, operator, before, after, seconds, others, total: (
+        f"on the device `{operator}` {before:.4g} → {after:.4g} times"
+        f"{_of_group(seconds, total, others, 'kernel')}"
+    ),
+    "operator-time": lambda *, operator, calls, before, after: (
+        f"`{operator}` takes {format_value(before, 's')} → {format_value(after, 's')} "
+        f"in {calls:.4g} calls"
+    ),
 }

@@ -227,7 +227,7 @@ def alone_report() -> Report:
 
 def why_of(case: str) -> Why:
     """Return a why in which every string of a stranger's is ``case``."""
-    counts = {"before": 1.0, "after": 13.0, "seconds": 3.41e-4, "others": 0}
+    counts = {"before": 1.0, "after": 13.0, "seconds": 3.41e-4, "others": 0, "total": 3.41e-4}
     copies = Difference(
         "operators",
         "operator-calls",
