@@ -197,7 +197,7 @@ def test_what_a_program_reads_is_what_was_there(hostile: Project) -> None:
     done = hostile.perfci("report", "bad.json", "--format", "json")
     assert json.loads(done.out)["results"][0]["case"] == BAD
     lines = hostile.perfci("history", "export", "--history", "bad.db").out.splitlines()
-    assert BAD in {json.loads(line).get("subject") for line in lines}
+    assert BAD in {json.loads(line).get("record", {}).get("subject") for line in lines}
 
 
 def test_json_reads_as_before() -> None:
