@@ -304,5 +304,5 @@ class MovedCase:
 class Ruling:
     """A status of a metric that holds whatever its numbers are, with the reason."""
 
-    status: Literal["regressed", "improved"]
+    status: Literal["regressed", "improved", "unchanged"]
     finding: Finding

@@ -333,7 +333,12 @@ class Keys(ProjectKeys, frozen=True, forbid_unknown_fields=True):
     ) = UNSET
     compile_rounds: Annotated[
         int,
-        about("Rounds with an empty compile cache. Five or more can fail a build.", 5, ge=1),
+        about(
+            "Rounds with an empty compile cache. Sides that generate the same code are `unchanged` "
+            "with any number; where the code differs, five or more can fail a build.",
+            5,
+            ge=1,
+        ),
     ] = _MEASURE.compile_rounds
     round_time: Annotated[
         Duration, about("Time of recorded calls per worker and round.", "0.5s")

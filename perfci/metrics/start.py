@@ -9,9 +9,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from perfci.metrics import NOTHING, Collector, MovedCase, Reading, Warm
+from perfci.metrics import NOTHING, Collector, MovedCase, Reading, Ruling, Warm
 from perfci.metrics.graphs import counters, kernels_generated, typical
 from perfci.model.case import Metric
+from perfci.model.finding import finding
 from perfci.stats.quantile import median
 from perfci.units import format_value
 
@@ -108,6 +109,22 @@ def reduce(warm: Warm) -> Reading:
     cold, cached = _COMPILES
     took = max(0.0, warm.measurement.first_call_s - median(warm.samples))
     return Reading({cold if warm.cold_cache else cached: took})
+
+
+# The same graphs, settings and generated code take the same time to compile: a difference is the
+# machine's, and one pair of compilations shows nothing else.
+
+RULED = ("compile_time",)
+
+
+def ruling(base: Sequence[WorkerOutput], head: Sequence[WorkerOutput]) -> Ruling | None:
+    """Return the ruling if both sides generated the same code in all their compilations."""
+    before, after = (
+        {o.generated_code for o in side if "compile_time" in o.values} for side in (base, head)
+    )
+    if before != after or len(before) != 1 or "" in before:
+        return None
+    return Ruling("unchanged", finding("same-code"))
 
 
 def explain(moved: MovedCase) -> Iterator[Explanation]:

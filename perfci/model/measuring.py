@@ -47,6 +47,7 @@ class WorkerOutput:
     store ``bursts``, ``bursts_delayed`` and ``with_delayed``.
     ``ancestor`` is the number, within the session, of the process that both workers of the round
     were forked from. It is 0 if they have no common ancestor.
+    ``generated_code`` is a digest of the code that Inductor generated into an empty compile cache.
     """
 
     case: str
@@ -71,6 +72,7 @@ class WorkerOutput:
     first_calls: tuple[float, ...] = ()
     bursts_delayed: int = 0
     with_delayed: Mapping[str, float] = field(default_factory=dict)
+    generated_code: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -223,6 +223,7 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
         "better or unchanged"
     ),
     # of a whole metric or case
+    "same-code": "both sides compiled the same graphs to the same code",
     "no-graph": "torch.compile produced no graph on {side}: all of it runs in eager mode",
     "base-only": _base_only,
     "nothing-exercised": _nothing_exercised,

@@ -146,7 +146,8 @@ class Measurement:
     derived from samples, in base units. ``missing`` maps an absent metric to the reason, and
     ``remarks`` a metric to a remark on its value. ``observed_ns`` maps a metric of observed time
     to the time that each call of the blocks spent in it, lead-in calls included; it is encoded like
-    ``samples_ns``. ``results`` are files for the parent to read.
+    ``samples_ns``. ``results`` are files for the parent to read. ``generated_code`` is a digest of
+    the code that Inductor generated into an empty compile cache, or empty.
     """
 
     samples_ns: tuple[str, ...]
@@ -165,6 +166,7 @@ class Measurement:
     first_calls: tuple[float, ...] = ()
     observed_ns: Mapping[str, str] = field(default_factory=dict)
     results: tuple[ResultsFile, ...] = ()
+    generated_code: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,6 +91,7 @@ def reduce(
         quantiles=tuple(tail_quantile(samples, q) for q in QUANTILES) if samples else (),
         phases=raw.phases,
         graph_events=raw.graph_events,
+        generated_code=raw.generated_code,
         bursts_measured=len(kept),
         bursts_set_aside=kept.count(False),
         bursts_disturbed=reasons.total() - kept.count(False),

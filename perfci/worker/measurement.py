@@ -14,12 +14,13 @@ from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from perfci.clock import monotonic_ns, perf_counter_ns
 from perfci.collector import Work
 from perfci.metrics import NOTHING, Scene, metric_groups
-from perfci.metrics.graphs import frames_traced
+from perfci.metrics.graphs import frames_traced, generated_code
 from perfci.metrics.observed.allocator import have_children_give_back
 from perfci.metrics.observed.processes import resident
 from perfci.model.case import Metric
@@ -142,6 +143,7 @@ class _Measuring:
             warnings=reading.warnings,
             remarks=reading.remarks,
             results=reading.results,
+            generated_code=self._generated_code(first),
             first_calls=tuple(taken / 1e9 for taken in early),
             observed_ns={name: _encoded_ns(seconds) for name, seconds in reading.calls.items()},
             extra_metrics=(*(each.metric for each in work.metrics), *self._collectors.of_others()),
@@ -180,6 +182,13 @@ class _Measuring:
         scene.imports = self._start.imports()
         scene.start = self._start.until(started_ns) - work.spared_s
         return _FirstCall(before_ns, started_ns, (called_ns - before_ns) / 1e9, device, compiled)
+
+    def _generated_code(self, first: _FirstCall) -> str:
+        """Return the digest of what was compiled, if all of it was and nothing slows it down."""
+        order = self._order
+        if not (first.compiled and order.cold_cache) or order.inject.get("compile_time"):
+            return ""
+        return generated_code(Path(os.environ["TORCHINDUCTOR_CACHE_DIR"]))
 
     def _phases(self, set_up_ns: int, first: _FirstCall) -> dict[str, float]:
         """Return the phases of the cold start, in s."""

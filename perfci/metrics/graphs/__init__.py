@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perfci.metrics import Collector, MovedCase, Reading, Ruling
@@ -55,6 +57,19 @@ def kernels_generated() -> int | None:
     """Return how many kernels Inductor has generated or taken from its cache, or None."""
     count = getattr(sys.modules.get("torch._inductor.metrics"), "generated_kernel_count", None)
     return count if isinstance(count, int) else None
+
+
+def generated_code(cache: Path) -> str:
+    """Return a digest of all code in a compile ``cache`` that was empty before, or "" for none.
+
+    Inductor names a file of code by the hash of its text, and a graph by the hash of the graph and
+    of the settings that it is compiled with.
+    """
+    code = [path.name for path in cache.glob("??/*.*") if path.suffix != ".so"]
+    graphs = [path.name for path in cache.glob("fxgraph/*/*")]
+    if not (code and graphs):
+        return ""
+    return hashlib.sha256("\n".join(sorted(code + graphs)).encode()).hexdigest()[:16]
 
 
 class Graphs(Collector):

@@ -1,0 +1,55 @@
+"""Compile time: sides that compiled the same graphs to the same code don't differ."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from perfci.metrics.graphs import generated_code
+from perfci.verdict.case_comparisons import compare_case
+from perfci.verdict.policy import default_policy
+from perfci.verdict.row_status import adjust
+from tests.verdict.workers import case, side
+
+
+def compiled(base: str, head: str) -> str:
+    before = side("base", "compile_time", [8.0] * 5)
+    after = side("head", "compile_time", [12.0, 12.1, 12.2, 12.0, 11.9])
+    rows = compare_case(
+        case(),
+        [replace(output, generated_code=base) for output in before],
+        [replace(output, generated_code=head) for output in after],
+        default_policy(),
+        paired=True,
+    )
+    (row,) = adjust(rows, default_policy())
+    return row.status
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "status"),
+    [("a1", "a1", "unchanged"), ("a1", "b2", "regressed"), ("", "", "regressed")],
+)
+def test_the_same_code_takes_as_long(base: str, head: str, status: str) -> None:
+    assert compiled(base, head) == status
+
+
+def cache(folder: Path, *, kernel: str = "ckernel", graph: str = "fgraph") -> Path:
+    for name in (f"ab/{kernel}.py", "cd/cother.main.cpp", "cd/cother.main.so", "locks/x.lock"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).touch()
+    (folder / "fxgraph/fg" / graph).mkdir(parents=True)
+    return folder
+
+
+def test_a_digest_is_of_code_and_graphs_alone(tmp_path: Path) -> None:
+    first = generated_code(cache(tmp_path / "a"))
+    same = cache(tmp_path / "b")
+    (same / "ab/ckernel.so").touch()
+    (same / "locks/y.lock").touch()
+    assert generated_code(same) == first
+    assert generated_code(cache(tmp_path / "c", kernel="cfaster")) != first
+    assert generated_code(cache(tmp_path / "d", graph="ftuned")) != first
+    assert generated_code(tmp_path / "nothing") == ""
