@@ -107,23 +107,35 @@ def undecided_metrics(
 
     A gating metric that policy lets pass undecided (cold start: half an import of torch is noise)
     prolongs a session only while it looks worse by its threshold, significant or not. It prolongs
-    none if further rounds don't measure it (only the first rounds compile again).
-    ``family`` is the number of gating comparisons that the report will have.
+    none if further rounds don't measure it (only the first rounds compile again). A metric that
+    warns gets the rounds that it takes to believe it, while its whole interval is beyond its
+    threshold. ``family`` is the number of gating comparisons that the report will have.
     """
+    tested = [row for row in comparisons if row.method == "paired_t"]
+    gating = [row for row in tested if row.gate == "fail"]
+    # a row that warns is corrected for all rows: about so many times as many
+    everything = math.ceil(family * len(tested) / max(1, len(gating)))
 
     def may_prolong(row: Comparison) -> bool:
         if policy.undecided(row.metric) == "inconclusive":
             return True
-        return METRICS[row.metric].rounds_setting == "rounds" and _looks_worse(row)
+        return _in_every_round(row) and _looks_worse(row)
+
+    def warns(row: Comparison) -> bool:
+        if row.gate != "warn" or not _in_every_round(row):
+            return False
+        return worse_by(row)[1] is not None and awaits_rounds(row, policy, everything)
 
     return tuple(
         row.metric
-        for row in comparisons
-        if row.method == "paired_t"
-        and row.gate == "fail"
-        and may_prolong(row)
-        and wants_rounds(row, policy, family)
+        for row in tested
+        if warns(row)
+        or (row.gate == "fail" and may_prolong(row) and wants_rounds(row, policy, family))
     )
+
+
+def _in_every_round(row: Comparison) -> bool:
+    return row.metric not in METRICS or METRICS[row.metric].rounds_setting == "rounds"
 
 
 def _looks_worse(row: Comparison) -> bool:

@@ -144,6 +144,17 @@ def test_cold_start_asks_for_rounds_only_while_it_looks_worse_by_its_threshold(
     assert wanting == (("cold_start",) if asks else ())
 
 
+@pytest.mark.parametrize(
+    ("change", "rounds", "asks"), [(1.5, 6, True), (1.5, 9, False), (1.0, 6, False)]
+)
+def test_a_warning_gets_the_rounds_that_it_takes_to_believe_it(
+    change: float, rounds: int, asks: bool
+) -> None:
+    ratios = [change * ratio for ratio in (1.0, 1.01, 0.99, 1.005, 0.995, 1.0, 1.01, 0.99, 1.0)]
+    rows = paired(ratios[:rounds], "latency_p95")
+    assert undecided_metrics(rows, POLICY, 20) == (("latency_p95",) if asks else ())
+
+
 def test_a_metric_that_gets_no_more_rounds_does_not_ask_for_any() -> None:
     compiling, latency = paired([1.3] * 3, "compile_time"), paired([1.0] * 6)
     assert undecided_metrics((*compiling, *latency), POLICY, 20) == ()
