@@ -51,8 +51,8 @@ LIMITS = {
     "told": 0,
     "whoever": 5,
     "long functions": 0,
-    "modules": 260,
-    "lines": 59_189,
+    "modules": 228,
+    "lines": 50_500,
 }
 
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
