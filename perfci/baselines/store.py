@@ -41,6 +41,8 @@ _FACTS = "environment.json"
 """File of an environment's facts, in the folder of its baselines."""
 _KEY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
 """Matches an environment's key, which is the name of its folder."""
+_SHA = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+"""Matches the hash of a commit. A name would be resolved to whatever it means today."""
 _CASE_FILE = re.compile(r".+-[0-9a-f]{8}\.json")
 """Matches the file of a case's baseline (see ``_file_name``)."""
 _NUMBERS = re.compile(r"\[\n[-+\d.eE,\s]*\]")
@@ -72,17 +74,21 @@ class StoredWorker:
 
 @dataclass(frozen=True, slots=True)
 class StoredSession:
-    """The workers that one session measured. ``created_at`` is ISO 8601."""
+    """The workers that one session measured, of commit ``sha``. ``created_at`` is ISO 8601."""
 
     id: str
     created_at: str
     workers: tuple[StoredWorker, ...]
     graph_events: tuple[GraphEvent, ...] = ()
+    sha: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """One case's stored measurements of one commit in one environment."""
+    """One case's stored measurements of commit ``sha`` in one environment.
+
+    ``sessions`` may also be of earlier commits that a check found no difference from.
+    """
 
     case: str
     source_hash: str
@@ -96,6 +102,11 @@ class Baseline:
     def outputs(self) -> tuple[WorkerOutput, ...]:
         """Return the stored workers as base's outputs, session after session."""
         return tuple(output for session in self.by_session() for output in session)
+
+    def of_commit(self) -> Baseline:
+        """Return the baseline with the sessions of its own commit alone."""
+        own = tuple(session for session in self.sessions if session.sha in {"", self.sha})
+        return replace(self, sessions=own or self.sessions)
 
     def by_session(self) -> tuple[tuple[WorkerOutput, ...], ...]:
         """Return the workers of each session as base's outputs, in the order of the sessions."""
@@ -152,6 +163,7 @@ def with_run(
             for output in measured.workers
         ),
         graph_events=measured.workers[0].graph_events,
+        sha=run.side.sha,
     )
     fresh = Baseline(
         case=measured.case.id,
@@ -165,7 +177,9 @@ def with_run(
     same_source = old is not None and old.source_hash == measured.case.source_hash
     if old is None or not same_source or old.sha not in {run.side.sha, alike}:
         return fresh
-    others = tuple(each for each in old.sessions if each.id != session_id)
+    others = tuple(
+        replace(each, sha=each.sha or old.sha) for each in old.sessions if each.id != session_id
+    )
     return replace(fresh, sessions=(*others, session)[-MOST_SESSIONS:])
 
 
@@ -404,6 +418,8 @@ def _read(path: Path) -> Baseline:
         raise _damaged(path, f"it is of another environment ({baseline.environment})")
     if _file_name(baseline.case) != path.name:
         raise _damaged(path, f"it is of another case ({baseline.case})")
+    if not _SHA.fullmatch(baseline.sha):
+        raise _damaged(path, f"{baseline.sha!r} is no commit's hash")
     if not baseline.sessions or not all(session.workers for session in baseline.sessions):
         raise _damaged(path, "it holds a session without workers, or none")
     return baseline

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 
+import msgspec
+
 from perfci.baselines.store import Baseline, BaselineStore, incomparable_reason
 from perfci.commands.compare import (
     MeasureOptions,
@@ -36,6 +38,7 @@ from perfci.model.finding import finding
 from perfci.model.measuring import WorkerOutput
 from perfci.model.report import Comparison, Explanation, Report, Timing
 from perfci.model.run import CaseRun, Environment, Run, Side
+from perfci.model.words import words
 from perfci.stats.t_tests import DayShift
 from perfci.units import counted
 from perfci.verdict.anchors import choose_anchors, day_shifts, may_decide
@@ -54,6 +57,13 @@ _LATENCY = "latency_p50"
 """The metric whose shift stands for the day."""
 _LEAST_S = 10.0
 """Least time, in s, for a baseline's commit. It gets what is left of the budget."""
+
+
+class _Alike(msgspec.Struct):
+    """The cases in which the last check found no difference, with their baselines' commits."""
+
+    commit: str
+    alike: dict[str, str]
 
 
 class NoBaseline(UsageError):
@@ -83,7 +93,7 @@ def check(
         baselines = {baseline.case: baseline for baseline in store.load_all(environment.key)}
         _require_baselines(workplace, baselines, store, options)
         part = selected_part(workplace, options)
-        measured = _Measurements(context, head, options, baselines, began)
+        measured = _Measurements(context, head, options, baselines, part, began)
         commits = _commits(part, baselines, environment) if confirm else {}
         bases = measured.resolved(commits)
         paired = {case for sha in bases for case in commits[sha]}
@@ -125,15 +135,16 @@ def _commits(
 class _Measurements:
     """The measurements of a check: head alone, and commits of baselines in pairs with head.
 
-    ``began`` is a time of the executor's clock. ``alone`` and ``paired`` have head's workers by
-    case, ``days`` the shifts that each case is compared with. ``reasons`` say why commits were not
-    measured.
+    ``part`` has all cases, and ``began`` is a time of the executor's clock. ``alone`` and
+    ``paired`` have head's workers by case, ``days`` the shifts that each case is compared with.
+    ``reasons`` say why commits were not measured.
     """
 
     context: SessionContext
     head: RequestedSide
     options: MeasureOptions
-    baselines: Mapping[str, Baseline]
+    baselines: dict[str, Baseline]
+    part: ShardCases
     began: float
     reports: list[Report] = field(default_factory=list)
     alone: dict[str, CaseRun] = field(default_factory=dict)
@@ -184,11 +195,21 @@ class _Measurements:
                 known = error if isinstance(error, PerfciError) else refusal(error)
                 why = known.message.splitlines()[0]
                 self.reasons.append(f"the baseline's commit {sha[:12]} can't be measured: {why}")
-                with open_workplace(self._limited(), (self.head,), logs) as workplace:
-                    self._head_alone(workplace, options, selected_part(workplace, options))
+                self._without_base(options)
             if self.interrupted:
                 self.reasons.append(_ENDED_EARLY)
                 return
+
+    def _without_base(self, options: MeasureOptions) -> None:
+        """Measure head alone, for a baseline whose commit can't be measured."""
+        try:
+            limited = self._limited()
+            with open_workplace(limited, (self.head,), options.log_folder) as workplace:
+                self._head_alone(workplace, options, selected_part(workplace, options))
+        except KeyboardInterrupt:
+            self.interrupted = True
+        except (PerfciError, OSError) as error:
+            self.reasons.append(f"nor can head be measured: {error}")
 
     def _limited(self) -> SessionContext:
         """Return the context with the time that is left of the budget."""
@@ -201,9 +222,11 @@ class _Measurements:
         If an anchor ran no changed file, pairs are cheap, and all cases are measured in pairs.
         """
         part = selected_part(workplace, options)
+        for case in part.cases:  # sessions of other commits would count with their differences
+            self.baselines[case.id] = self.baselines[case.id].of_commit()
         seed = f"{self.context.config.settings.seed} {workplace.plan.sides[-1].tree}"
         anchors = choose_anchors([case.id for case in part.cases if not case.skip], seed)
-        base = self._pairs(workplace, options, part.some(anchors))
+        base = self._pairs(workplace, options, self.part.some(anchors))
         if self.interrupted:
             return
         left = part.only([case.id for case in part.cases if case.id not in anchors])
@@ -212,8 +235,8 @@ class _Measurements:
             stored = {case: self.baselines[case].by_session() for case in anchors}
             today = {case.case.id: case.workers for case in base.cases}
             days = day_shifts(stored, today)
+            self.days |= {case.id: days for case in part.cases}
             alone = left.only([case.id for case in left.cases if self._may_decide(case, days)])
-            self.days |= {case.id: days for case in alone.cases}
             self._head_alone(workplace.of_head(), options, alone)
             rows = [row for case in alone.cases for row in self._screened(case)]
             policy = self.context.config.policy
@@ -222,7 +245,7 @@ class _Measurements:
             )
             left = left.only([case.id for case in left.cases if case.id not in decided])
         if left.cases and not self.interrupted:
-            self._pairs(workplace, options, part.some([case.id for case in left.cases]))
+            self._pairs(workplace, options, self.part.some([case.id for case in left.cases]))
 
     def _pairs(self, workplace: Workplace, options: MeasureOptions, part: ShardCases) -> Run:
         """Measure cases in pairs, and return base's run."""
@@ -385,7 +408,10 @@ def _joined(
     place = {row.case: index for index, row in enumerate(screen.results)}
     rows = adjust(sorted(rows, key=lambda row: place.get(row.case, len(place))), policy, scale)
     with_numbers = {row.metric for row in rows if row.head}
-    notes = dict.fromkeys(note for part in parts for note in part.notes)
+    findings = {found.code: found for part in parts for found in part.findings}
+    repeated = {f"{words(found)}." for part in parts for found in part.findings}
+    repeated -= {f"{words(found)}." for found in findings.values()}
+    notes = dict.fromkeys(n for part in parts for n in part.notes if n not in repeated)
     unmeasured = {name: why for part in parts for name, why in part.not_measured.items()}
     return replace(
         report,
@@ -404,7 +430,7 @@ def _joined(
             sum(part.timing.rounds for part in parts),
         ),
         notes=(*_how_decided(rows, cases, measured), *notes),
-        findings=tuple({found.code: found for part in parts for found in part.findings}.values()),
+        findings=tuple(findings.values()),
         definitions=tuple(dict.fromkeys(one for part in parts for one in part.definitions)),
     )
 
@@ -433,14 +459,14 @@ def _how_decided(
     stored = counted(sessions, "session")
     decided = (
         f"{counted(len(screened), 'case')} against the baseline of {stored}, {text}. "
-        f"Today this machine is {day} than then."
+        f"Today this machine is {day} than then (median latency)."
     )
     return (decided,)
 
 
 def alike_cases(report: Report, store: BaselineStore, policy: Policy) -> dict[str, str]:
     """Return the cases of a check that don't differ from their baselines, with those's commits."""
-    differ = {row.case for row in report.results if row.gate == "fail" and _differs(row, policy)}
+    differ = {row.case for row in report.results if row.gate != "info" and _differs(row, policy)}
     alike = {row.case for row in report.results} - differ
     return {
         baseline.case: baseline.sha
@@ -449,18 +475,21 @@ def alike_cases(report: Report, store: BaselineStore, policy: Policy) -> dict[st
     }
 
 
-def keep_alike(folder: Path, commit: str, alike: Mapping[str, str]) -> None:
-    """Keep in the cache ``folder`` the result of the last check: that of ``commit``."""
+def keep_alike(folder: Path, commit: str, report: Report, alike: Mapping[str, str]) -> None:
+    """Keep in the cache ``folder`` the cases of ``commit`` that a check found ``alike``."""
+    checked = {row.case for row in report.results}
+    before = {case: sha for case, sha in kept_alike(folder, commit).items() if case not in checked}
     folder.mkdir(parents=True, exist_ok=True)
-    write_file(folder / _ALIKE, json.dumps({"commit": commit, "alike": dict(alike)}))
+    write_file(folder / _ALIKE, json.dumps({"commit": commit, "alike": before | dict(alike)}))
 
 
 def kept_alike(folder: Path, commit: str) -> Mapping[str, str]:
-    """Return what ``keep_alike`` kept of ``commit``, or nothing."""
-    path = folder / _ALIKE
-    kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    alike: Mapping[str, str] = kept["alike"] if kept.get("commit") == commit else {}
-    return alike
+    """Return what ``keep_alike`` kept of ``commit``: nothing if the cache has no valid file."""
+    try:
+        kept = msgspec.json.decode((folder / _ALIKE).read_bytes(), type=_Alike)
+    except (OSError, msgspec.MsgspecError):
+        return {}
+    return kept.alike if kept.commit == commit else {}
 
 
 def _differs(row: Comparison, policy: Policy) -> bool:
@@ -478,7 +507,9 @@ def unconfirmed(report: Report, why: str) -> Report:
         else row
         for row in report.results
     )
-    return replace(report, results=rows, notes=(*report.notes, f"Unconfirmed: {why}."))
+    doubted = any(row.confirmed is False for row in rows)
+    note = f"{'Unconfirmed' if doubted else 'Not measured in pairs'}: {why}."
+    return replace(report, results=rows, notes=(*report.notes, note))
 
 
 def baseline_side(side: Side | None) -> Side | None:

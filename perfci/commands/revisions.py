@@ -14,7 +14,7 @@ from perfci.commands.check import alike_cases, check, keep_alike, kept_alike
 from perfci.commands.compare import MeasureOptions, compare, run, selected_cases
 from perfci.commands.history import recorder, require_commit, say_what_is_left_out, with_past
 from perfci.commands.project import Project, cache_folder, load_report
-from perfci.errors import MeasureError, UsageError
+from perfci.errors import MeasureError, UsageError, refusal
 from perfci.measure.checkout.commits import newer_on_base
 from perfci.measure.explaining import explain_case
 from perfci.measure.progress import case_states
@@ -122,7 +122,13 @@ def check_revision(
     )
     if not (resolved.dirty or report.injected):
         alike = alike_cases(report, store, project.config.policy)
-        keep_alike(cache_folder() / project.repository.id, resolved.sha, alike)
+        try:
+            keep_alike(cache_folder() / project.repository.id, resolved.sha, report, alike)
+        except OSError as error:
+            why = refusal(error).message
+            project.caller.say(
+                f"perfci: `baseline update` won't know of this check: {why}", err=True
+            )
     return RecordableReport(_with_past(project, options, report), (measured,), recording)
 
 

@@ -134,22 +134,22 @@ def unpaired_evidence(
     """Return the evidence of head against a stored baseline of one or several sessions.
 
     ``step`` is that of the instrument, in the values' unit. ``day`` is how far today lies from the
-    stored sessions. It is left out for values that have neither a logarithm nor a difference.
-    Fewer values than ``fewest`` on a side give the estimate alone.
+    stored sessions, which are taken as they would be today. It is left out for values that have
+    neither a logarithm nor a difference. Fewer values than ``fewest`` on a side give the
+    estimate alone.
     """
     base = [value for session in base_sessions for value in session]
     if problem := no_evidence((*base, *head)):
         return Evidence("welch_t", warnings=(problem,))
     scale = _Scale.of(base_sessions, head, absolute=absolute, step=step)
-    sessions = [scale.to(session) for session in base_sessions]
+    day = None if scale.kind == "share" else day
+    shift = day.mean if day else 0.0
+    sessions = [[value + shift for value in scale.to(session)] for session in base_sessions]
     after = scale.to(head)
     screen = welch_t_of_sessions(sessions, after, resolution=scale.resolution)
-    test = (
-        welch_t_of_day(sessions, after, day, resolution=scale.resolution)
-        if day and scale.kind != "share"
-        else screen
-    )
-    effect = cohens_d(scale.to(base), after, resolution=scale.resolution)
+    test = welch_t_of_day(sessions, after, day, resolution=scale.resolution) if day else screen
+    before = [value for session in sessions for value in session]
+    effect = cohens_d(before, after, resolution=scale.resolution)
     enough = min(len(base), len(head)) >= fewest
     return scale.evidence("welch_t", test, alpha, enough=enough, welch_p=screen.p, effect=effect)
 

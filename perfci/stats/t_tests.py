@@ -398,7 +398,9 @@ def welch_t_of_day(
     *,
     resolution: Resolution = EXACT,
 ) -> TTest:
-    """Test head, measured today, against the mean of base's sessions, shifted by the ``day``.
+    """Test head, measured today, against the mean of base's sessions as they would be today.
+
+    ``base_sessions`` are shifted by the mean of ``day``, which is how sure that shift is.
 
     Notes
     -----
@@ -406,15 +408,18 @@ def welch_t_of_day(
     predicted with ``S² (1 + 1/k)`` and ``k - 1`` degrees of freedom, the interval for one more
     observation (Searle, Casella & McCulloch 1992, Variance Components, 3.2). That is exact if the
     workers of this case spread as those of the anchors do. If they spread more, the excess of their
-    Welch's ``s²/n`` is added, with no degrees of freedom.
+    Welch's ``s²/n`` is added, with no degrees of freedom. Cases may also share their luck, as those
+    do that start from the same imports: then all anchors are one observation. So the variance is at
+    least the sum of what the workers of the case and those of an anchor explain.
     """
     sessions = [session for session in base_sessions if session]
     problem = _problem([value for session in sessions for value in session], head)
     if problem is not None:
         return problem
-    estimate = mean(head) - mean([mean(session) for session in sessions]) - day.mean
+    estimate = mean(head) - mean([mean(session) for session in sessions])
     own = variance_of_means(sessions, resolution) + variance_of_means([head], resolution)
-    total = day.variance * (1.0 + 1.0 / day.anchors) + max(0.0, own - day.of_workers)
+    predicted = day.variance * (1.0 + 1.0 / day.anchors) + max(0.0, own - day.of_workers)
+    total = max(predicted, own + day.of_workers)
     if total == 0.0:
         return without_spread(estimate, resolution)
     return t_test(estimate, math.sqrt(total), day.anchors - 1)

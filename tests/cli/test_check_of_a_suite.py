@@ -83,6 +83,46 @@ def test_what_is_slower_fails_by_pairs(
     assert {methods(report)[name] for name in regressed} == {"paired_t"}
 
 
+def test_sessions_of_other_commits_hide_no_regression(stored: Project, workers: Simulated) -> None:
+    """Eleven cases get 3.5 % faster with each commit, and then 12 % slower again."""
+
+    def measure(base: float, head: float) -> None:
+        def latency(order: WorkOrder, _: int) -> float:
+            factor = base if order.side == "base" else head
+            return 1.01e-4 * (factor if "n=1" in order.case else 1.0)
+
+        workers.latency = latency
+
+    for step in range(1, 5):
+        measure(0.965 ** (step - 1), 0.965**step)
+        stored.commit(f"faster {step}", **{"lib.py": f"# {step}\n{LIB}"})
+        stored.report("check", code=0)
+        assert stored.perfci("baseline", "update").code == 0
+    stored.commit("slower", **{"lib.py": f"# slower\n{LIB}"})
+    measure(0.965**4, 1.12 * 0.965**4)
+    report = stored.report("check", code=1)
+    regressed = {row["case"] for row in report["results"] if row["status"] == "regressed"}
+    assert regressed == {name for name in methods(report) if "n=1" in name}
+
+
+def test_cases_of_a_second_commit_are_decided_like_all_others(
+    stored: Project, workers: Simulated
+) -> None:
+    assert stored.perfci("baseline", "update", "-k", "n=7]").code == 0
+    stored.commit("slower", **{"lib.py": f"# slower\n{LIB}"})
+    slow(workers, day=1.01, head=1.2, case=SLOW)
+    report = stored.report("check", code=1)
+    assert {row["case"] for row in report["results"] if row["status"] == "regressed"} == {SLOW}
+
+
+@pytest.mark.parametrize("damaged", ["", "[]", '{"commit": "x"}'])
+def test_a_damaged_cache_keeps_no_sessions(stored: Project, damaged: str) -> None:
+    stored.report("check", code=0)
+    (path,) = stored.cache.rglob("alike.json")
+    path.write_text(damaged)
+    assert stored.perfci("baseline", "update").code == 0
+
+
 def test_a_noisy_machine_measures_pairs_only(stored: Project, workers: Simulated) -> None:
     workers.spread = 0.15
     report = stored.report("check")
