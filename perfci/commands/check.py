@@ -106,8 +106,9 @@ def check(
     else:
         measured.against(bases, commits)
     report = replace(report, base=_base_side(baselines, head), failures=measured.failures(report))
+    run = measured.run(run)
     screen = against_baselines(
-        measured.run(run, part), report, part, written, baselines, policy, options.selection,
+        run, report, part, written, baselines, policy, options.selection,
         measured.days,
     )  # fmt: skip
     report = _joined(report, screen, measured, policy, part.scale)
@@ -116,7 +117,7 @@ def check(
     if measured.reasons and suspects(report.results, policy):
         report = unconfirmed(report, "; ".join(measured.reasons))
     report = accepting(context, report, None, whole=options.is_whole)
-    return measured.run(run, part), with_verdict(report, policy)
+    return run, with_verdict(report, policy)
 
 
 def _commits(
@@ -157,10 +158,10 @@ class _Measurements:
         """Add a run of head alone."""
         self.alone |= {case.case.id: case for case in run.cases}
 
-    def run(self, run: Run, part: ShardCases) -> Run:
+    def run(self, run: Run) -> Run:
         """Return ``run`` with all of head's cases, those measured alone as they were then."""
         measured = self.paired | self.alone
-        cases = (measured.get(case.id) for case in part.cases)
+        cases = (measured.get(case.id) for case in self.part.cases)
         return replace(run, cases=tuple(case for case in cases if case))
 
     def failures(self, report: Report) -> tuple[Failure, ...]:

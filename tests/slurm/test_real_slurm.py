@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders.project import NOISE_PASSES, QUICK, Project
+from tests.builders.project import Project
 from tests.slurm.real_slurm import LACKING, Slurm
 
 pytestmark = [
@@ -35,19 +35,6 @@ def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
         cluster.stop()
 
 
-@pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """``main`` and ``feature``, of which the library differs, and nothing gets slower."""
-    made = Project(tmp_path_factory.mktemp("clustered") / "project")
-    made.write("pyproject.toml", QUICK + NOISE_PASSES)
-    made.counting(1000)
-    made.commit("base")
-    made.git("checkout", "--quiet", "-b", "feature")
-    made.counting(1001)
-    made.commit("head")
-    return made
-
-
 def wait_until_both_run(slurm: Slurm) -> None:
     end = time.monotonic() + 30.0
     while sorted(slurm.running()) != ["n1", "n2"]:
@@ -56,11 +43,11 @@ def wait_until_both_run(slurm: Slurm) -> None:
 
 
 def test_a_node_that_dies_in_mid_array_is_named_and_a_new_comparison_is_whole(
-    slurm: Slurm, project: Project, tmp_path: Path
+    slurm: Slurm, parted: Project, tmp_path: Path
 ) -> None:
     out = tmp_path / "report.json"
     arguments = ("compare", "main", *SLURM, "--rounds", "6", "--json", str(out))
-    with project.start(*arguments, **slurm.environment) as first:
+    with parted.start(*arguments, **slurm.environment) as first:
         wait_until_both_run(slurm)
         time.sleep(1.0)
         slurm.end_node("n2")
@@ -72,7 +59,7 @@ def test_a_node_that_dies_in_mid_array_is_named_and_a_new_comparison_is_whole(
     assert any("is missing" in note for note in report["notes"]), said
     slurm.start_node("n2")
     slurm.wait_for("idle", "n2")
-    done = project.process(*arguments, **slurm.environment)
+    done = parted.process(*arguments, **slurm.environment)
     assert done.code == 0, done.text
     report = json.loads(out.read_text())
     assert (report["missing"], report["verdict"]["status"]) == ([], "pass")
@@ -80,27 +67,27 @@ def test_a_node_that_dies_in_mid_array_is_named_and_a_new_comparison_is_whole(
 
 
 def test_the_example_exits_by_the_verdict_and_leaves_its_files(
-    slurm: Slurm, project: Project, tmp_path: Path
+    slurm: Slurm, parted: Project, tmp_path: Path
 ) -> None:
     own = {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     done = subprocess.run(
         [EXAMPLE, "main", "HEAD"],
-        cwd=project.folder,
-        env=project.environment(**slurm.environment) | own | {"JOB_DIR": str(tmp_path / "job")},
+        cwd=parted.folder,
+        env=parted.environment(**slurm.environment) | own | {"JOB_DIR": str(tmp_path / "job")},
         capture_output=True,
         text=True,
         timeout=150,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    report = json.loads((project.folder / "report.json").read_text())
+    report = json.loads((parted.folder / "report.json").read_text())
     assert (report["missing"], report["verdict"]["status"]) == ([], "pass")
-    assert (project.folder / "comment.md").read_text().startswith("<!-- perfci -->")
-    project.git("clean", "-fd", "report.json", "comment.md")
+    assert (parted.folder / "comment.md").read_text().startswith("<!-- perfci -->")
+    parted.git("clean", "-fd", "report.json", "comment.md")
 
 
-def test_ctrl_c_cancels_the_array(slurm: Slurm, project: Project) -> None:
-    with project.start("compare", "main", *SLURM, "--rounds=8", **slurm.environment) as process:
+def test_ctrl_c_cancels_the_array(slurm: Slurm, parted: Project) -> None:
+    with parted.start("compare", "main", *SLURM, "--rounds=8", **slurm.environment) as process:
         wait_until_both_run(slurm)
         process.send_signal(2)
         said = process.communicate(timeout=60)

@@ -12,24 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders.project import NOISE_PASSES, QUICK, Done, Project
+from tests.builders.project import Done, Project
 
 pytestmark = pytest.mark.processes
 FAKE = Path(__file__).with_name("fake_slurm.py")
 SLURM = ("--slurm", "2")
-
-
-@pytest.fixture(scope="module")
-def parted(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """``main`` and ``feature``, of which the library differs, and nothing gets slower."""
-    project = Project(tmp_path_factory.mktemp("parts") / "project")
-    project.write("pyproject.toml", QUICK + NOISE_PASSES)
-    project.counting(1000)
-    project.commit("base")
-    project.git("checkout", "--quiet", "-b", "feature")
-    project.counting(1001)
-    project.commit("head")
-    return project
 
 
 def faked(folder: Path) -> dict[str, str]:
