@@ -229,7 +229,8 @@ class _Command:
         """Return the processor time and the peak memory of the runs.
 
         A process inherits its parent's high-water mark of memory (``setmax_mm_hiwater_rss`` in
-        Linux' ``fs/exec.c``). So a peak that isn't above this process's own tells nothing.
+        Linux' ``fs/exec.c``). So a peak that isn't above this process's own tells nothing. The
+        kernel counts pages in batches per core: up to 5 % above is the same peak.
         """
         if not self._user:
             return NOTHING
@@ -241,7 +242,7 @@ class _Command:
         }
         missing = {}
         peak, own = median(self._peak), resident("VmHWM")
-        if own is None or peak <= own:
+        if own is None or peak <= own * 1.05:
             least = f"{own / (1 << 20):.0f} MiB" if own else "unknown"
             why = f"no more than the worker's own peak ({least}), which Linux counts as the child's"
             missing["command_peak_memory"] = why

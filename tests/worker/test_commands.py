@@ -33,7 +33,7 @@ def test_a_run_has_its_own_processor_time_and_memory(bench: Bench) -> None:
 
 
 def test_a_peak_that_is_the_workers_own_is_missing(tmp_path: Path) -> None:
-    # the kernel's counters of a forked worker are some pages behind, so this one is fresh
+    # a forked worker shares pages that the kernel counts for neither, so this one is fresh
     measured = Bench(tmp_path / "tree").measure(f"{HEAD}['/bin/true'])\n")
     assert PEAK not in measured["values"]
     assert "the worker's own peak" in measured["missing"][PEAK]
