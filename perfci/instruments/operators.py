@@ -33,6 +33,8 @@ _MOST_CALLS = 10
 _MOST_EVENTS = 200_000
 _MOST_OPERATORS = 3_000
 _LONGEST_TEXT = 200
+_LONGEST_SHOWN = 60
+"""Characters of an operator's tensors in a text."""
 _DISPATCH_MODE = "PythonDispatchMode"
 _HIDDEN = ("ProfilerStep", "[memory]", _DISPATCH_MODE, MARK)
 """Beginnings of the names of events that aren't operators."""
@@ -224,6 +226,14 @@ class _SideProfiles:
     def count(self, operator: _Operator) -> float:
         return median(self.counts.get(operator, [0.0]))
 
+    def all_of(self, operator: _Operator) -> float:
+        """Return the count of an operator on whatever tensors."""
+        return sum(
+            self.count(each)
+            for each in self.counts
+            if (each.name, each.on_device) == (operator.name, operator.on_device)
+        )
+
     def time(self, operator: _Operator) -> float:
         return median(self.times.get(operator, [0.0]))
 
@@ -259,8 +269,9 @@ def differences(base: Sequence[Recorded], head: Sequence[Recorded]) -> Iterable[
 def _changed(before: _SideProfiles, after: _SideProfiles) -> Mapping[_Operator, _Operator | None]:
     """Return operators whose count changed, each with the operator that it replaced, or None.
 
-    The replaced one is the same operator on other tensors. If a count differs between the profiles
-    of a side, it counts as changed only if the sides' counts don't overlap.
+    The replaced one is the same operator on other tensors, called less often by as much. If a count
+    differs between the profiles of a side, it counts as changed only if the sides' counts don't
+    overlap.
     """
     more: list[_Operator] = []
     gone: list[_Operator] = []
@@ -270,10 +281,11 @@ def _changed(before: _SideProfiles, after: _SideProfiles) -> Mapping[_Operator, 
             (more if rises else gone).append(operator)
     changed: dict[_Operator, _Operator | None] = {}
     for operator in more:
+        gained = after.count(operator) - before.count(operator)
         like = (
             old
             for old in gone
-            if old.name == operator.name and before.count(old) == after.count(operator)
+            if old.name == operator.name and before.count(old) - after.count(old) == gained
         )
         changed[operator] = old = next(like, None)
         if old:
@@ -303,7 +315,10 @@ def _line_difference(
     before: _SideProfiles,
     after: _SideProfiles,
 ) -> Difference:
-    gains = {each: after.time(each) - before.time(changed[each] or each) for each in operators}
+    gains = {
+        each: sum(after.time(one) - before.time(one) for one in (each, changed[each]) if one)
+        for each in operators
+    }
     seconds = sum(gains.values())
     known = abs(seconds) >= _LEAST_SHARE * min(before.call_s, after.call_s)
     direction = 1 if seconds >= 0 else -1
@@ -314,10 +329,12 @@ def _line_difference(
         return is_read, direction * gains[operator], operator
 
     lead = max(operators, key=weight)
+    counts = before.count(lead), after.count(lead)
+    every = before.all_of(lead), after.all_of(lead)
     arguments: dict[str, Plain] = {
         "operator": lead.name,
-        "before": before.count(lead),
-        "after": after.count(lead),
+        "before": every[0],
+        "after": every[1],
         "seconds": gains[lead] if known else 0.0,
         "others": len(operators) - 1,
         "total": seconds if known else 0.0,
@@ -325,7 +342,12 @@ def _line_difference(
     code = "operator-kernel" if lead.on_device else "operator-calls"
     if old := changed[lead]:
         code = "operator-tensors"
-        arguments |= {"before": old.signature, "after": lead.signature, "calls": after.count(lead)}
+        calls = counts[1] - counts[0]
+        arguments |= {"before": old.signature, "after": lead.signature, "calls": calls}
+    elif counts != every:
+        arguments |= {
+            "tensors": lead.signature, "on_them_before": counts[0], "on_them_after": counts[1]
+        }  # fmt: skip
     number = after.numbers.get(line) or before.numbers.get(line, 0)
     return Difference(
         "operators",
@@ -384,12 +406,27 @@ def _of_group(seconds: float, total: float, others: int, what: str = "operator")
     return f"{more}, {_signed(total)} in all" if total else more
 
 
+def _calls(
+    *, operator: str, before: float, after: float, seconds: float, others: int, total: float,
+    tensors: str = "", on_them_before: float = 0.0, on_them_after: float = 0.0,
+) -> str:  # fmt: skip
+    """Return the counts of an operator, and if it runs on others, too, those on some tensors."""
+    on_them = ""
+    if tensors:
+        on_them = f", {on_them_before:.4g} → {on_them_after:.4g} of them on {_short(tensors)}"
+    return (
+        f"`{operator}` {before:.4g} → {after:.4g} calls{on_them}{_of_group(seconds, total, others)}"
+    )
+
+
+def _short(tensors: str) -> str:
+    return tensors if len(tensors) <= _LONGEST_SHOWN else f"{tensors[:_LONGEST_SHOWN]}…"
+
+
 WORDS: Words = {
-    "operator-calls": lambda *, operator, before, after, seconds, others, total: (
-        f"`{operator}` {before:.4g} → {after:.4g} calls{_of_group(seconds, total, others)}"
-    ),
+    "operator-calls": _calls,
     "operator-tensors": lambda *, operator, before, after, calls, seconds, others, total: (
-        f"`{operator}` on {after}, before on {before}, {calls:.4g} calls"
+        f"`{operator}` on {_short(after)}, before on {_short(before)}, {calls:.4g} calls"
         f"{_of_group(seconds, total, others)}"
     ),
     "operator-kernel": lambda *, operator, before, after, seconds, others, total: (

@@ -1,19 +1,22 @@
-"""Each command that a page shows exists, and so do the options that it is shown with."""
+"""What a page shows is real: commands exist with their options, and code can be read."""
 
 from __future__ import annotations
 
+import ast
+import json
 import re
 import shlex
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from textwrap import dedent, indent
 
 import click
 import pytest
-from ruamel.yaml import YAML
+from ruamel.yaml import YAML, YAMLError
 
 from perfci.cli.main import cli
-from tests.docs.pages import ROOT
+from tests.docs.pages import PAGES, ROOT
 
 GUIDE = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 FENCE = re.compile(r"^```\w*\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -75,15 +78,57 @@ def test_the_guide_shows_each_command() -> None:
 
 
 BLOCK = re.compile(r"(?:^    .*\n|^\n(?=    ))+", re.MULTILINE)
-YAML_START = re.compile(r"(?:- )?\w+:(?: |$)")
+"""An indented block. Its language is told by how it begins."""
+LANGUAGE_FENCE = re.compile(r"^( *)```(\w+)\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
+BEGINNINGS = {
+    "yaml": re.compile(r"(?:- )?\w+:(?: |\n)"),
+    "toml": re.compile(r"\[+[\w.-]+\]+\n|[\w.-]+ = "),
+    "json": re.compile(r"[{\[]\s*[\"{\[]"),
+    "python": re.compile(r"(?:import|from|def|class|with) \w|@\w"),
+}
+READERS: dict[str, Callable[[str], object]] = {
+    "yaml": YAML(typ="safe").load,
+    "toml": tomllib.loads,
+    "json": json.loads,
+    "python": ast.parse,
+}
 
 
-def yaml_blocks() -> list[str]:
-    """Return the indented blocks of the guide's pages that begin as YAML does."""
-    blocks = [dedent(block) for path in GUIDE for block in BLOCK.findall(path.read_text("utf-8"))]
-    return [block for block in blocks if YAML_START.match(block.lstrip())]
+def blocks(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the code of a page that is in one of the languages, fenced or indented."""
+    for before, language, code in LANGUAGE_FENCE.findall(text):
+        if language in READERS:
+            yield language, dedent(code) if before else code
+    for indented in BLOCK.findall(LANGUAGE_FENCE.sub("", text)):
+        code = dedent(indented).lstrip("\n")
+        for language, beginning in BEGINNINGS.items():
+            if beginning.match(code):
+                yield language, code
+                break
 
 
-@pytest.mark.parametrize("block", yaml_blocks(), ids=lambda block: block.split()[0])
-def test_yaml_on_a_page_can_be_read(block: str) -> None:
-    assert isinstance(YAML(typ="safe").load(block), dict | list)
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_the_code_on_a_page_can_be_read(path: Path) -> None:
+    for language, code in blocks(path.read_text(encoding="utf-8")):
+        read = READERS[language](code)
+        assert language != "yaml" or isinstance(read, dict | list), code
+
+
+@pytest.mark.parametrize(
+    ("language", "form"),
+    [
+        ("yaml", "```yaml\nsteps:\n  - run: a env:\n      B: c\n```\n"),
+        ("yaml", "    steps:\n      - run: a env:\n          B: c\n"),
+        ("toml", "```toml\n[tool]\na = b\n```\n"),
+        ("toml", "    [tool.perfci]\n    a = b\n"),
+        ("json", '```json\n{"a": nan}\n```\n'),
+        ("json", '    {"a": 1,}\n'),
+        ("python", "```python\ndef a()\n```\n"),
+        ("python", "    import a b\n"),
+    ],
+)
+def test_code_that_cannot_be_read_is_found(language: str, form: str) -> None:
+    ((found, code),) = blocks(f"Text:\n\n{form}\nMore.\n")
+    assert found == language
+    with pytest.raises((SyntaxError, ValueError, YAMLError)):
+        READERS[language](code)

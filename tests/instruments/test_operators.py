@@ -57,6 +57,27 @@ def test_of_an_edited_line_the_calls_that_were_there_before_are_counted() -> Non
     assert words(fewer) == "`aten::copy_` 2 → 1 calls, -40.0 µs"
 
 
+ADDMM, SMALL, LARGE = "aten::addmm", "float32[8] float32[8,8]", "float32[9] float32[9,9]"
+
+
+def test_an_operator_that_was_there_all_along_is_counted_with_its_other_tensors() -> None:
+    old = (ADDMM, SMALL, -1, 8.0, 1e-4)
+    (more,) = found(five(old), five(old, (ADDMM, LARGE, 0, 4.0, 9e-5)))
+    assert words(more) == f"`aten::addmm` 8 → 12 calls, 0 → 4 of them on {LARGE}, +90.0 µs"
+    (fewer,) = found(five(old, (ADDMM, LARGE, 0, 4.0, 9e-5)), five(old))
+    assert words(fewer) == f"`aten::addmm` 12 → 8 calls, 4 → 0 of them on {LARGE}, -90.0 µs"
+    (some,) = found(five((ADDMM, SMALL, -1, 8.0, 1e-4)), five((ADDMM, SMALL, -1, 9.0, 1.5e-4)))
+    assert words(some) == "`aten::addmm` 8 → 9 calls, +50.0 µs"
+
+
+def test_calls_that_went_over_to_other_tensors_are_no_new_ones() -> None:
+    (one,) = found(
+        five((ADDMM, SMALL, 0, 8.0, 8e-5)),
+        five((ADDMM, SMALL, 0, 5.0, 5e-5), (ADDMM, LARGE, 0, 3.0, 9e-5)),
+    )
+    assert words(one) == f"`aten::addmm` on {LARGE}, before on {SMALL}, 3 calls, +60.0 µs"
+
+
 def test_a_time_counts_where_all_profiles_agree() -> None:
     slow = ("aten::mm", MM[1], -1, 2.0, 6e-4)
     (one,) = found(five(MM), five(slow))

@@ -48,7 +48,8 @@ def row(
     if ratio and ratio > 0.0 and not exact:
         middle = math.sqrt(low * high)
         low, high = low * ratio / middle, high * ratio / middle
-    p = _p_of(ratio, low, high) if ratio and ratio > 0.0 else 0.4
+    t = _t_of(ratio, low, high) if ratio and ratio > 0.0 else math.copysign(0.9, after - before)
+    p = two_sided_p(t, 5.0)
     fields: dict[str, Any] = {
         "case": case,
         "metric": metric,
@@ -65,7 +66,7 @@ def row(
         "p": None if exact else p,
         "p_adjusted": None if exact else min(1.0, 8 * p),
         "df": None if exact else 5.0,
-        "cohens_d": None if exact else math.copysign(2.5, after - before),
+        "cohens_d": None if exact else t / math.sqrt(6),
         "detectable": None if exact else 0.012,
         "difference": after - before if known.absolute else None,
         "difference_lo": after - before if known.absolute else None,
@@ -76,10 +77,10 @@ def row(
     return replace(made, se=standard_error(made))
 
 
-def _p_of(ratio: float, low: float, high: float) -> float:
-    """Return the p of six pairs whose interval this is."""
+def _t_of(ratio: float, low: float, high: float) -> float:
+    """Return Student's t of six pairs whose interval this is."""
     half = math.log(high / low) / 2
-    return two_sided_p(math.log(ratio) / half * t_quantile(0.975, 5.0), 5.0)
+    return math.log(ratio) / half * t_quantile(0.975, 5.0)
 
 
 def estimate(center: float, *, exact: bool = False) -> Estimate:

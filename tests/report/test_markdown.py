@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -10,6 +11,7 @@ import pytest
 from perfci.report.exporters.markdown import metric_words
 from perfci.report.exporters.markdown import render as render_markdown
 from perfci.report.templates import LIMIT
+from perfci.stats.t_tests import two_sided_p
 from tests.report.examples import (
     alone_report,
     passing_report,
@@ -24,6 +26,12 @@ REPORTS = {"fail": rich_report, "pass": passing_report, "run": alone_report}
 @pytest.mark.parametrize("name", REPORTS)
 def test_the_comment_is_as_it_was(name: str, golden: Callable[[str, str], None]) -> None:
     golden(f"comment-{name}.md", render_markdown(REPORTS[name]()))
+
+
+def test_the_effect_of_an_examples_row_fits_its_p() -> None:
+    for one in (*rich_report().results, *passing_report().results):
+        if one.p is not None and one.cohens_d is not None:
+            assert two_sided_p(one.cohens_d * math.sqrt(6), 5.0) == pytest.approx(one.p)
 
 
 def test_every_row_of_the_report_stands_somewhere() -> None:
