@@ -6,8 +6,7 @@
     │   │   └── UnfitBenchmark  so that the commit it belongs to can't be measured
     │   ├── UnfitCommit         a commit has no such case, or imports another copy of its package
     │   ├── NoRepository        there is no repository with a working tree here
-    │   ├── NoHistory           there is no history where one is named
-    │   └── UnrecordableRun     a run could not be read back from a history as it is
+    │   └── NoHistory           there is no history where one is named
     ├── MeasureError      (3)   no trustworthy verdict can be reached
     │   ├── UnbuiltCommit       a commit can't be checked out or built, or none of its files imports
     │   ├── NoTimeToImport      the budget ended before a benchmark file was imported
@@ -109,10 +108,6 @@ class NoRepository(UsageError):
 
 class NoHistory(UsageError):
     """There is no history where one is named."""
-
-
-class UnrecordableRun(UsageError):
-    """A run that a history could not give back unchanged."""
 
 
 class SearchRunning(OutsideError):

@@ -128,12 +128,7 @@ class Recorder:
     say: Say
 
     def record(self, runs: Sequence[Run], report: Report) -> None:
-        """Add ``runs`` and the report's outcome to the history.
-
-        If the history can't be written, both go to a file that the error names.
-        """
-        from perfci.commands.project import cache_folder
-        from perfci.history.interchange import keeping
+        """Add ``runs`` and the report's outcome to the history."""
         from perfci.history.runs import outcome_of
         from perfci.history.store import open_history
 
@@ -145,10 +140,9 @@ class Recorder:
             for run, side in zip(runs, self.sides, strict=True)
         ]
         outcome = outcome_of(report, runner=runner_name())
-        ended = [outcome] if outcome is not None else []
-        with keeping([*recorded, *ended], cache_folder()), open_history(self.address) as history:
+        with open_history(self.address) as history:
             new = history.record(recorded)
-            for outcome in ended:
+            if outcome is not None:
                 history.record_outcome(outcome)
             shown = history.shown
         self.say(f"perfci: recorded {counted(new, 'run')} in {shown}", err=True)

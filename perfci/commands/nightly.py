@@ -22,7 +22,6 @@ from perfci.errors import (
     UnbuiltCommit,
     UnmeasurableCommit,
 )
-from perfci.history.interchange import keeping
 from perfci.history.runs import outcome_of, recorded_run
 from perfci.history.store import OpenHistory, open_history
 from perfci.measure.checkout.commits import Commit, branch_of, commits
@@ -348,8 +347,7 @@ class _Night:
         self._end_where_cut_short(report)
         outcome = outcome_of(report, runner=runner)
         if outcome is not None and outcome.comparisons:
-            with keeping([outcome], self._context.cache):
-                self._history.record_outcome(outcome)
+            self._history.record_outcome(outcome)
             self.summary.outcome = outcome
 
     def _end_where_cut_short(self, report: Report) -> None:
@@ -385,8 +383,7 @@ class _Night:
             position=commit.position,
         )
         if recorded.points or recorded.failed:
-            with keeping([recorded], self._context.cache):
-                self._history.record([recorded])
+            self._history.record([recorded])
             self.summary.recorded.append(recorded)
         return recorded
 

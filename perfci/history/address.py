@@ -13,15 +13,8 @@ from perfci.files import expanded
 if TYPE_CHECKING:
     from sqlalchemy import URL
 
-_COMPANIONS = ("-journal", "-wal", "-shm")
-"""Suffixes of the files that SQLite has next to a database while it is written, and after a writer
-was killed."""
-_SHORTEST_SECRET = 4
-"""Characters from which an address's parameter may be a secret. Shorter ones are numbers."""
-_ADVICE = (
-    "Write a path, or postgresql://user@host/database; characters such as @ : / in a password "
-    "are written %40 %3A %2F there, and PGPASSWORD or ~/.pgpass keep it out of the address."
-)
+_COMPANIONS = ("", "-journal", "-wal", "-shm")
+"""Suffixes of a database and of the files that SQLite has next to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +27,10 @@ class HistoryAddress:
     secrets: tuple[str, ...] = ()
 
     def scrubbed(self, text: str) -> str:
-        """Return a message of the database without the password."""
-        for secret in sorted(self.secrets, key=len, reverse=True):  # one may be part of another
+        """Return a message of the database on one line, without the password."""
+        for secret in self.secrets:
             text = text.replace(secret, "***")
-        return text
+        return " ".join(text.split())
 
 
 def parse_address(url_or_path: str) -> HistoryAddress:
@@ -46,7 +39,7 @@ def parse_address(url_or_path: str) -> HistoryAddress:
     Raises UsageError for anything else. Its message never repeats a password.
     """
     if "://" not in url_or_path:
-        return file_address(_path(url_or_path))
+        return file_address(expanded(url_or_path))
     from sqlalchemy.engine import make_url
     from sqlalchemy.exc import ArgumentError
 
@@ -55,36 +48,30 @@ def parse_address(url_or_path: str) -> HistoryAddress:
         url = make_url(url_or_path)
     except (ArgumentError, ValueError):
         raise _unclear("it can't be read as an address") from None  # they may repeat a password
-    kind = url.drivername.partition("+")[0]
-    if kind == "sqlite":
-        if not url.database or url.query or url.database.startswith(":"):
-            raise _unclear("a SQLite history is a file: sqlite:///folder/history.sqlite")
-        return file_address(Path(url.database))
-    if kind not in {"postgres", "postgresql"} or url.drivername not in {
-        kind,
-        f"{kind}+psycopg",
-    }:
-        raise _unclear(f"perfci keeps histories in SQLite and PostgreSQL, not `{url.drivername}`")
-    return _postgresql(url.set(drivername="postgresql+psycopg"))
+    if url.drivername not in {"postgres", "postgresql", "postgresql+psycopg"}:
+        raise _unclear(f"perfci keeps histories in files and PostgreSQL, not `{url.drivername}`")
+    if "@" in (url.host or ""):
+        raise _unclear("there is an @ in its password or its host")
+    if not url.database:
+        raise _unclear("no database is named")
+    passwords = (value for name, value in url.query.items() if "password" in name)
+    return HistoryAddress(
+        url.set(drivername="postgresql+psycopg"),
+        None,
+        url.set(drivername="postgresql", query={}).render_as_string(hide_password=True),
+        tuple(str(secret) for secret in (url.password, *passwords) if secret),
+    )
 
 
 def files_at(url_or_path: str) -> tuple[Path, ...]:
-    """Return the history's file and the files that SQLite puts next to it.
-
-    A server's database has no such files, even if its address can't be used.
-    """
-    is_url = "://" in url_or_path
-    if is_url and not url_or_path.startswith("sqlite"):
+    """Return the history's file and the files that SQLite puts next to it. A server has none."""
+    if "://" in url_or_path:
         return ()
-    # a plain path needs no SQLAlchemy, which takes long to import
-    path = parse_address(url_or_path).path if is_url else _path(url_or_path)
-    if path is None:
-        return ()
+    path = expanded(url_or_path).absolute()
     target = Path(os.path.realpath(path))  # SQLite follows links
-    companions = (
-        file.with_name(f"{file.name}{suffix}") for file in {path, target} for suffix in _COMPANIONS
+    return tuple(
+        file.with_name(f"{file.name}{suffix}") for file in (path, target) for suffix in _COMPANIONS
     )
-    return (path, *companions)
 
 
 def own_file(project: str) -> Path:
@@ -92,10 +79,6 @@ def own_file(project: str) -> Path:
     from platformdirs import user_data_path
 
     return user_data_path("perfci") / "history" / f"{project}.sqlite"
-
-
-def _path(written: str) -> Path:
-    return expanded(written).absolute()
 
 
 def file_address(path: Path) -> HistoryAddress:
@@ -106,19 +89,10 @@ def file_address(path: Path) -> HistoryAddress:
     return HistoryAddress(URL.create("sqlite+pysqlite", database=str(path)), path, str(path))
 
 
-def _postgresql(url: URL) -> HistoryAddress:
-    if "@" in (url.host or ""):
-        raise _unclear("there is an @ in its password or its host")
-    if not url.database:
-        raise _unclear("no database is named")
-    secrets = [str(url.password)] if url.password else []
-    for name, values in url.normalized_query.items():
-        secrets += [
-            value for value in values if len(value) >= _SHORTEST_SECRET or "password" in name
-        ]
-    shown = url.set(drivername="postgresql", query={}).render_as_string(hide_password=True)
-    return HistoryAddress(url, None, shown, tuple(filter(None, secrets)))
-
-
 def _unclear(why: str) -> UsageError:
-    return UsageError("history-address", f"the history's address is not usable: {why}", _ADVICE)
+    return UsageError(
+        "history-address",
+        f"the history's address is not usable: {why}",
+        "Write a path, or postgresql://user@host/database; characters such as @ : / in a password "
+        "are written %40 %3A %2F there, and PGPASSWORD or ~/.pgpass keep it out of the address.",
+    )

@@ -8,8 +8,7 @@ The same history gives the same text, and a new run adds lines.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -17,8 +16,8 @@ from pathlib import Path
 
 import msgspec
 
-from perfci.errors import DamagedFile, OutsideError, PerfciError, UnrecordableRun, UsageError
-from perfci.files import read_regular, write_lines
+from perfci.errors import DamagedFile, OutsideError, UsageError
+from perfci.files import read_regular
 from perfci.history.importers import ForeignResults, SkippedResult, foreign_parts, read_foreign
 from perfci.history.runs import require_recordable
 from perfci.history.store import OpenHistory, open_history
@@ -29,8 +28,6 @@ from perfci.units import counted
 SCHEMA = "perfci.history/1"
 BEGINNING = b'{"type":"perfci.history/'
 """The first bytes of an export, of any version."""
-FOLDER = "unrecorded"
-"""Folder, in the cache folder, of runs that a failing history did not take."""
 _SQLITE = b"SQLite format 3\0"
 _REASONS_SHOWN = 20
 """Lines on what was left out. The others are counted."""
@@ -124,41 +121,6 @@ def _damaged(name: str, number: int, why: str) -> DamagedFile:
         "Export it again. The lines before that one were imported, and importing them again adds "
         "nothing.",
     )
-
-
-@contextmanager
-def keeping(records: Sequence[RecordedRun | GateOutcome], cache: Path) -> Iterator[None]:
-    """Write ``records`` below ``cache`` if the block can't record them. The error says where.
-
-    They are also written if the server refuses the user (a password may change during a
-    measurement), but not if no history would take the run. If ``cache`` can't be written either,
-    the error says so.
-    """
-    try:
-        yield
-    except PerfciError as error:
-        if isinstance(error, UnrecordableRun) or not records:
-            raise
-        try:
-            kept = _written(records, cache / FOLDER)
-        except OSError as unwritable:
-            raise error.reworded(
-                f"{error.message}. What was measured is in no history",
-                f"{cache / FOLDER} can't keep it either: {unwritable.strerror or unwritable}.\n"
-                f"{error.advice}",
-            ) from error
-        raise error.reworded(
-            error.message,
-            f"What was measured is in {kept}. Once the history is well again: "
-            f"perfci history import {kept}\n{error.advice}",
-        ) from error
-
-
-def _written(records: Sequence[RecordedRun | GateOutcome], folder: Path) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    kept = folder / f"{records[0].id}.jsonl"
-    write_lines(kept, to_lines(records))
-    return kept
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,22 +5,21 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any
 
-from sqlalchemy import Connection, Row, Select, insert, select
+import msgspec
+from sqlalchemy import Connection, Row, Select, select
 
-from perfci.errors import UnrecordableRun
-from perfci.history import schema
+from perfci.errors import UsageError
+from perfci.history import tables
 from perfci.history.database import insert_into
-from perfci.history.schema import NotPacked, document, pack_points, unpacked_points
 from perfci.metrics import METRICS
-from perfci.model.case import Direction, Failure, Metric
+from perfci.model.case import Failure, Metric
 from perfci.model.report import Report
 from perfci.model.run import (
     HEADER,
     CaseRun,
-    Environment,
     GateOutcome,
     Point,
     RecordedRun,
@@ -32,22 +31,8 @@ from perfci.stats.evidence import summarise
 from perfci.stats.quantile import upper_median
 from perfci.units import NoTime, from_text
 
-_SERIES_FIELDS = ("case", "metric", "unit", "direction")
 _MOST_COMMITS = 2**31
 """Limit of a run's position on its branch: the largest integer of a database's column, plus 1."""
-_SERIES = select(*(schema.series.c[name] for name in ("number", *_SERIES_FIELDS)))
-"""Query for each series' number and its ``_SeriesName``."""
-
-
-class _SeriesName(NamedTuple):
-    """The identity of a series within its environment."""
-
-    case: str
-    metric: str
-    unit: str
-    direction: str
-
-
 _ID_DIGITS = 32
 _END_OF_KIND = ": "
 """Separates kind and message in the field that stores why a case has no points."""
@@ -107,7 +92,8 @@ def recorded_run(
 
 def failed_field(failures: Iterable[Failure]) -> str:
     """Return the text that the history stores for a case's failures."""
-    return "; ".join(f"{failure.kind}{_END_OF_KIND}{failure.message}" for failure in failures)
+    text = "; ".join(f"{failure.kind}{_END_OF_KIND}{failure.message}" for failure in failures)
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def kind_of_field(stored: str) -> str:
@@ -173,14 +159,8 @@ def _digest(*parts: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:_ID_DIGITS]
 
 
-def record_runs(connection: Connection, runs: Iterable[RecordedRun]) -> int:
-    """Write the runs whose ids aren't there yet. Return their number."""
-    return sum(_record(connection, run) for run in runs)
-
-
 def require_recordable(run: RecordedRun) -> None:
     """Raise UsageError for a run that could not be read back unchanged."""
-    names = [_name(point) for point in run.points]
     if not run.id or not run.measured_at or not run.environment.key:
         raise _unrecordable(run, "it has no id, no environment or no time")
     try:
@@ -190,99 +170,75 @@ def require_recordable(run: RecordedRun) -> None:
         raise _unrecordable(run, why) from error
     if run.position is not None and not 0 <= run.position < _MOST_COMMITS:
         raise _unrecordable(run, f"no branch has {run.position} commits")
-    if len({(name.case, name.metric) for name in names}) < len(names):
+    if len({(point.case, point.metric) for point in run.points}) < len(run.points):
         raise _unrecordable(run, "a metric of a case is there twice")
     for point in run.points:
         if not math.isfinite(point.value):
             raise _unrecordable(run, f"{point.case} {point.metric} is not a finite number")
-    header = (value for value in header_fields(run).values() if isinstance(value, str))
-    for text in {*header, run.environment.key, *(text for name in names for text in name)}:
-        if "\0" in text or text.encode("utf-8", "ignore").decode() != text:
-            raise _unrecordable(run, f"{text[:80]!r} is not text that a database takes")
+    try:
+        msgspec.json.encode(run)
+    except UnicodeEncodeError as error:
+        raise _unrecordable(
+            run, f"it has text that is no Unicode: {error.object[:80]!r}"
+        ) from error
+    if "\0" in "".join((*map(str, header_fields(run).values()), run.environment.key)):
+        raise _unrecordable(run, "there is a NUL in its texts, which no database takes")
 
 
-def _record(connection: Connection, run: RecordedRun) -> bool:
-    if connection.execute(select(schema.runs.c.number).filter_by(id=run.id)).first():
-        return False
-    facts, source_hashes, failed = _document_numbers(
-        connection, (run.environment.facts, run.source_hashes, run.failed)
-    )
-    number = connection.execute(
-        insert_into(connection, schema.runs)
-        .values(
-            **header_fields(run),
-            environment=run.environment.key,
-            facts=facts,
-            source_hashes=source_hashes,
-            failed=failed,
-        )
-        .on_conflict_do_nothing(index_elements=["id"])
-        .returning(schema.runs.c.number)
-    ).scalar()
-    if number is None:  # another writer committed it meanwhile
-        return False
-    numbers = _series_numbers(connection, run.environment.key, set(map(_name, run.points)))
-    placed = sorted((numbers[_name(point)], point.value) for point in run.points)
-    if placed:
-        packed = pack_points([at for at, _ in placed], [value for _, value in placed])
-        connection.execute(insert(schema.run_points).values(run=number, packed=packed))
-    return True
-
-
-def _name(point: Point) -> _SeriesName:
-    return _SeriesName(point.case, point.metric, point.unit, point.direction)
-
-
-def _document_numbers(
-    connection: Connection, contents: Sequence[Mapping[str, str]]
-) -> tuple[int, ...]:
-    texts = [
-        json.dumps(dict(sorted(content.items())), separators=(",", ":")) for content in contents
-    ]
-    digests = [hashlib.sha256(text.encode()).hexdigest() for text in texts]
-    table = schema.documents
-    query = select(table.c.digest, table.c.number).where(table.c.digest.in_(digests))
-    known = {row.digest: row.number for row in connection.execute(query)}
-    by_digest = dict(zip(digests, texts, strict=True))
-    if missing := sorted(by_digest.keys() - known.keys()):
-        connection.execute(
-            insert_into(connection, table).on_conflict_do_nothing(index_elements=["digest"]),
-            [{"digest": digest, "content": by_digest[digest]} for digest in missing],
-        )
-        known = {row.digest: row.number for row in connection.execute(query)}
-    return tuple(known[digest] for digest in digests)
-
-
-def _series_numbers(
-    connection: Connection, environment: str, names: set[_SeriesName]
-) -> dict[_SeriesName, int]:
-    known = _known_series(connection, environment)
-    # sorted: two writers that add the same series in two orders would wait for each other
-    if missing := sorted(names - known.keys()):
-        rows = [{"environment": environment, **name._asdict()} for name in missing]
-        connection.execute(insert_into(connection, schema.series).on_conflict_do_nothing(), rows)
-        known = _known_series(connection, environment)
-    return known
-
-
-def _known_series(connection: Connection, environment: str) -> dict[_SeriesName, int]:
-    rows = connection.execute(_SERIES.filter_by(environment=environment))
-    return {_SeriesName(*name): number for number, *name in rows}
-
-
-def _unrecordable(run: RecordedRun, why: str) -> UnrecordableRun:
-    return UnrecordableRun(
+def _unrecordable(run: RecordedRun, why: str) -> UsageError:
+    return UsageError(
         "unrecordable-run",
         f"the run {run.id[:12]!r} of {run.sha[:12]!r} ({run.source}) can't be recorded: {why}",
         "Nothing of it was recorded.",
     )
 
 
+def record_runs(connection: Connection, runs: Iterable[RecordedRun]) -> int:
+    """Write the runs whose ids aren't there yet. Return their number."""
+    return sum(_record(connection, run) for run in runs)
+
+
+def _record(connection: Connection, run: RecordedRun) -> bool:
+    points = sorted(run.points)
+    document = tables.Document(
+        run.environment,
+        dict(run.source_hashes),
+        dict(run.failed),
+        tuple(
+            tables.SeriesName(each.case, each.metric, each.unit, each.direction) for each in points
+        ),
+    )
+    added = connection.execute(
+        insert_into(connection, tables.runs)
+        .values(
+            **header_fields(run),
+            environment=run.environment.key,
+            document=_document_number(connection, document),
+            packed=tables.pack([point.value for point in points]),
+        )
+        .on_conflict_do_nothing(index_elements=["id"])
+        .returning(tables.runs.c.id)
+    )
+    return added.first() is not None
+
+
+def _document_number(connection: Connection, document: tables.Document) -> int:
+    content = msgspec.json.encode(document, order="deterministic")
+    digest = hashlib.sha256(content).hexdigest()
+    table = tables.documents
+    connection.execute(
+        insert_into(connection, table)
+        .values(digest=digest, content=content)
+        .on_conflict_do_nothing(index_elements=["digest"])
+    )
+    return int(connection.execute(select(table.c.number).filter_by(digest=digest)).scalar_one())
+
+
 def runs_query() -> Select[Any]:
-    """Select runs with their environment's key, in the order of measuring."""
-    columns = schema.runs.c
+    """Select runs with their environment's key and their document, in the order of measuring."""
+    columns = tables.runs.c
     header = (columns[name] for name in HEADER)
-    return select(columns.number, columns.environment, *header).order_by(*schema.AS_MEASURED)
+    return select(columns.environment, columns.document, *header).order_by(*tables.AS_MEASURED)
 
 
 def header_of(row: Row[Any]) -> RunHeader:
@@ -290,41 +246,35 @@ def header_of(row: Row[Any]) -> RunHeader:
     return RunHeader(**header_fields(row))
 
 
+def documents_of(connection: Connection, numbers: Collection[int]) -> dict[int, tables.Document]:
+    """Return the documents of these numbers. NotPacked if one is missing or damaged."""
+    columns = tables.documents.c
+    query = select(columns.number, columns.content).where(columns.number.in_(numbers))
+    rows = connection.execute(query)
+    documents = {number: tables.document(content) for number, content in rows}
+    if len(documents) < len(numbers):
+        raise tables.NotPacked("a run's document is missing")
+    return documents
+
+
 def read_runs(connection: Connection) -> Iterator[RecordedRun]:
     """Yield every whole run. They are read one by one, because all may not fit into memory."""
-    runs = schema.runs.c
-    query = runs_query().add_columns(runs.facts, runs.source_hashes, runs.failed)
-    known: dict[int, _SeriesName] = {}
+    query = runs_query().add_columns(tables.runs.c.packed)
+    contents = select(tables.documents.c.content)
+    known: dict[int, tables.Document] = {}
     for row in connection.execute(query).all():
-        yield _whole(connection, row, known)
-
-
-def _whole(connection: Connection, row: Row[Any], known: dict[int, _SeriesName]) -> RecordedRun:
-    """Return a whole run. ``known`` has series' names by number, and gets those that it lacks."""
-    series, values = points_of(connection, row.number)
-    if not known.keys() >= set(series):
-        known.update((number, _SeriesName(*name)) for number, *name in connection.execute(_SERIES))
-        if not known.keys() >= set(series):
-            raise NotPacked("a run has points of a series that is not there")
-    points = []
-    for number, value in zip(series, values, strict=True):
-        case, metric, unit, direction = known[number]
-        points.append(Point(case, metric, unit, value, cast("Direction", direction)))
-    return RecordedRun(
-        **header_fields(row),
-        environment=Environment(row.environment, _document(connection, row.facts)),
-        points=tuple(points),
-        source_hashes=_document(connection, row.source_hashes),
-        failed=_document(connection, row.failed),
-    )
-
-
-def points_of(connection: Connection, run: int) -> tuple[tuple[int, ...], tuple[float, ...]]:
-    """Return the numbers of a run's series, and their values."""
-    query = select(schema.run_points.c.packed).filter_by(run=run)
-    return unpacked_points(connection.execute(query).scalar() or b"")
-
-
-def _document(connection: Connection, number: int) -> dict[str, str]:
-    query = select(schema.documents.c.content).filter_by(number=number)
-    return document(connection.execute(query).scalar())
+        if row.document not in known:
+            content = connection.execute(contents.filter_by(number=row.document)).scalar()
+            known = {row.document: tables.document(content)}  # the next run mostly has the same
+        document = known[row.document]
+        values = tables.unpack(row.packed, document.series)
+        yield RecordedRun(
+            **header_fields(row),
+            environment=document.environment,
+            points=tuple(
+                Point(name.case, name.metric, name.unit, value, name.direction)
+                for name, value in values.items()
+            ),
+            source_hashes=document.source_hashes,
+            failed=document.failed,
+        )

@@ -1,4 +1,8 @@
-"""An open history: everything that is recorded into it and read from it."""
+"""The store of recorded runs: opened, written and read.
+
+Every write is one transaction. A run that is recorded twice is there once, so any command may be
+repeated.
+"""
 
 from __future__ import annotations
 
@@ -8,22 +12,21 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
 
-from sqlalchemy import Connection, case, exists, false, insert, or_, select, update
+from sqlalchemy import Connection, case, false, or_, select, update
 
 from perfci.errors import UsageError, extra_advice
-from perfci.history import schema
+from perfci.history import tables
 from perfci.history.address import parse_address
 from perfci.history.database import WAIT_S, Database, insert_into, require_current
 from perfci.history.runs import (
+    documents_of,
     header_of,
     kind_of_field,
-    points_of,
     read_runs,
     record_runs,
     require_recordable,
     runs_query,
 )
-from perfci.history.schema import document, unpacked_points
 from perfci.model.run import GateOutcome, RecordedRun, RunHeader
 from perfci.trend import KnownChange, LoadedHistory, SeriesKey
 from perfci.trend.timelines import current_name
@@ -32,15 +35,8 @@ _RUNS_IN_TRANSACTION = 20
 """Several runs at a time, because waiting for the disk takes longer than writing one run."""
 _SHORTEST_ID = 4
 """Least number of characters by which a user may name a change's id."""
-_CHANGE_FIELDS = (
-    "sha_before", "sha_after", "worse", "first_seen_at", "acknowledged", "note", "event",
-    "withdrawn",
-)  # fmt: skip
-"""Columns that have the names of ``KnownChange``'s fields."""
-_RENEWED = (
-    "environment", "case", "metric", "sha_before", "sha_after", "worse", "event", "withdrawn",
-)  # fmt: skip
-"""Columns that ``remember`` overwrites in a change that is known already."""
+_KEPT = {"id", "first_seen_at", "acknowledged", "note"}
+"""Columns of a known change that ``remember`` doesn't overwrite."""
 
 
 @contextmanager
@@ -55,8 +51,12 @@ def open_history(
     fails.
     """
     address = parse_address(url_or_path)
-    if address.path is None:
-        _require_driver()
+    if address.path is None and importlib.util.find_spec("psycopg") is None:
+        raise UsageError(
+            "no-postgres-driver",
+            "a history in PostgreSQL needs psycopg, which isn't installed",
+            extra_advice("postgres"),
+        )
     database = Database(address, wait_s)
     try:
         require_current(database, create=create)
@@ -95,7 +95,7 @@ class OpenHistory:
         """Return the runs of one environment, or of all, in the order of measuring."""
         query = runs_query()
         if environment is not None:
-            query = query.where(schema.runs.c.environment == environment)
+            query = query.filter_by(environment=environment)
         with self._database.reading() as connection:
             return tuple(header_of(row) for row in connection.execute(query))
 
@@ -127,97 +127,64 @@ class OpenHistory:
         values: dict[SeriesKey, tuple[float, ...]] = {}
         with self._database.reading() as connection:
             for environment in {key.environment for key in keys}:
-                runs = [
-                    dict(zip(*points_of(connection, run), strict=True))
-                    for run in reversed(_newest_runs(connection, environment, last, branch))
-                ]
+                runs = _newest_runs(connection, environment, last, branch, aliases)
                 for key in (key for key in keys if key.environment == environment):
-                    numbers = _numbers_of(connection, key, aliases)
-                    here = (next((run[n] for n in numbers if n in run), None) for run in runs)
+                    here = (run.get((key.case, key.metric)) for run in runs)
                     values[key] = tuple(value for value in here if value is not None)
         return {key: recorded for key, recorded in values.items() if recorded}
 
     def measured(self, environment: str, *, failed: bool = True) -> frozenset[tuple[str, str]]:
         """Return each (sha, case) measured in ``environment``, with ``failed`` also each failed."""
-        runs, series, points = schema.runs, schema.series.c, schema.run_points
-        known = select(series.number, series.case).where(series.environment == environment)
-        with_points = (
-            select(runs.c.sha, points.c.packed)
-            .join(points, points.c.run == runs.c.number)
-            .where(runs.c.environment == environment)
-            .execution_options(yield_per=20)
-        )
-        with_failures = (
-            select(runs.c.sha, schema.documents.c.content)
-            .join(schema.documents, schema.documents.c.number == runs.c.failed)
-            .where(runs.c.environment == environment)
-        )
+        query = select(tables.runs.c.sha, tables.runs.c.document).filter_by(environment=environment)
         with self._database.reading() as connection:
-            cases = {row.number: row.case for row in connection.execute(known)}
-            measured = frozenset(
-                (sha, cases[at])
-                for sha, packed in connection.execute(with_points)
-                for at in unpacked_points(packed)[0]
-                if at in cases
-            )
-            if not failed:
-                return measured
-            return measured | {
-                (sha, name)
-                for sha, content in connection.execute(with_failures)
-                for name in document(content)
-            }
+            rows = connection.execute(query).all()
+            documents = documents_of(connection, {row.document for row in rows})
+        cases = {
+            number: {*(name.case for name in each.series), *(each.failed if failed else ())}
+            for number, each in documents.items()
+        }
+        return frozenset((row.sha, case) for row in rows for case in cases[row.document])
 
     def runs_without_points(self, runner: str) -> tuple[tuple[str, Mapping[str, str]], ...]:
         """Return the sha, and each case's kind of failure, of ``runner``'s runs without a point."""
-        runs, documents = schema.runs.c, schema.documents.c
-        query = (
-            select(runs.sha, documents.content)
-            .join(schema.documents, documents.number == runs.failed)
-            .where(runs.runner == runner, ~exists().where(schema.run_points.c.run == runs.number))
-            .order_by(*schema.AS_MEASURED)
-        )
+        runs = tables.runs.c
+        query = select(runs.sha, runs.document).where(runs.runner == runner, runs.packed == b"")
         with self._database.reading() as connection:
-            return tuple(
-                (sha, {name: kind_of_field(stored) for name, stored in document(content).items()})
-                for sha, content in connection.execute(query)
-            )
+            rows = connection.execute(query.order_by(*tables.AS_MEASURED)).all()
+            documents = documents_of(connection, {row.document for row in rows})
+        kinds = {
+            number: {case: kind_of_field(stored) for case, stored in each.failed.items()}
+            for number, each in documents.items()
+        }
+        return tuple((row.sha, kinds[row.document]) for row in rows)
 
     def record_outcome(self, outcome: GateOutcome) -> bool:
         """Add how a report ended. Return whether it was new."""
-        table = schema.outcomes
 
         def write(connection: Connection) -> bool:
-            written = connection.execute(
-                insert_into(connection, table)
-                .values(**asdict(outcome))
-                .on_conflict_do_nothing(index_elements=["id"])
-                .returning(table.c.id)
-            )
-            return written.first() is not None
+            statement = insert_into(connection, tables.outcomes).values(**asdict(outcome))
+            new = statement.on_conflict_do_nothing(index_elements=["id"])
+            return connection.execute(new.returning(tables.outcomes.c.id)).first() is not None
 
         return self._database.writing(write)
 
     def outcomes(self) -> tuple[GateOutcome, ...]:
         """Return how the recorded reports ended, the oldest first."""
-        table = schema.outcomes
+        table = tables.outcomes
         query = select(table).order_by(table.c.created_at, table.c.id)
         with self._database.reading() as connection:
             return tuple(GateOutcome(**row) for row in connection.execute(query).mappings())
 
     def known_changes(self) -> tuple[KnownChange, ...]:
         """Return the changes that earlier analyses remembered, by when they were first seen."""
-        table = schema.known_changes
+        table = tables.known_changes
         query = select(table).order_by(table.c.first_seen_at, table.c.id)
         with self._database.reading() as connection:
-            return tuple(
-                KnownChange(
-                    id=row["id"],
-                    series=SeriesKey(row["environment"], row["case"], row["metric"]),
-                    **{name: row[name] for name in _CHANGE_FIELDS},
-                )
-                for row in connection.execute(query).mappings()
-            )
+            rows = [dict(row) for row in connection.execute(query).mappings()]
+        return tuple(
+            KnownChange(series=SeriesKey(*(row.pop(name) for name in SeriesKey._fields)), **row)
+            for row in rows
+        )
 
     def remember(self, changes: Sequence[KnownChange]) -> None:
         """Add or renew changes.
@@ -233,7 +200,7 @@ class OpenHistory:
         ``change`` is the id, or a beginning that no other id has. The id of an event stands for all
         of its changes. Without ``note`` an earlier note stays, unless it is undone.
         """
-        table = schema.known_changes
+        table = tables.known_changes
         new: dict[str, object] = {"acknowledged": not undo}
         if note or undo:
             new["note"] = note
@@ -253,24 +220,19 @@ class OpenHistory:
     def require_writable(self) -> None:
         """Raise what recording would raise now: no right to write, or a read-only disk.
 
-        A transaction may begin even where nothing can be written, so an INSERT of no rows is run.
+        A transaction may begin even where nothing can be written, so a change of no row is run.
         """
-        table = schema.documents
-        nothing = select(table.c.digest, table.c.content).where(false())
-        insert_nothing = insert(table).from_select(["digest", "content"], nothing)
-        self._database.writing(lambda connection: connection.execute(insert_nothing))
+        nothing = update(tables.schema).where(false()).values(number=0)
+        self._database.writing(lambda connection: connection.execute(nothing))
 
     def require_project(self, project: str) -> None:
         """Name the history after its first ``project``. Raises UsageError for any other project."""
-        table = schema.project
+        table = tables.schema
+        name = update(table).where(table.c.project.is_(None)).values(project=project)
 
         def name_project(connection: Connection) -> str:
-            connection.execute(
-                insert_into(connection, table)
-                .values(number=1, name=project)
-                .on_conflict_do_nothing(index_elements=["number"])
-            )
-            return str(connection.execute(select(table.c.name)).scalar_one())
+            connection.execute(name)
+            return str(connection.execute(select(table.c.project)).scalar_one())
 
         owner = self._database.writing(name_project)
         if owner != project:
@@ -283,46 +245,46 @@ class OpenHistory:
             )
 
 
-def _newest_runs(connection: Connection, environment: str, last: int, branch: str) -> Sequence[int]:
-    """Return the numbers of the newest runs, by position on the branch, then by time measured."""
-    runs = schema.runs
-    order = (runs.c.position, *schema.AS_MEASURED)
+def _newest_runs(
+    connection: Connection, environment: str, last: int, branch: str, aliases: Mapping[str, str]
+) -> list[dict[tuple[str, str], float]]:
+    """Return the newest runs, by position on the branch, then by time measured, oldest first.
+
+    Each has its values by case and metric. A case's own name wins over its earlier names.
+    """
+    columns = tables.runs.c
+    order = (columns.position, *tables.AS_MEASURED)
     newest = (
-        select(runs.c.number)
-        .where(runs.c.environment == environment, runs.c.branch == branch)
+        select(columns.document, columns.packed)
+        .filter_by(environment=environment, branch=branch)
         .order_by(*(column.desc().nulls_last() for column in order))
         .limit(last)
     )
-    return connection.execute(newest).scalars().all()
-
-
-def _numbers_of(connection: Connection, key: SeriesKey, aliases: Mapping[str, str]) -> list[int]:
-    """Return a series' number under its case's own name, then those under its earlier names."""
-    series = schema.series.c
-    query = select(series.number, series.case).filter_by(
-        environment=key.environment, metric=key.metric
-    )
-    rows = [row for row in connection.execute(query) if current_name(row.case, aliases) == key.case]
-    return [number for number, _ in sorted(rows, key=lambda row: row.case != key.case)]
+    rows = connection.execute(newest).all()
+    documents = documents_of(connection, {row.document for row in rows})
+    runs = []
+    for row in reversed(rows):
+        values = tables.unpack(row.packed, documents[row.document].series)
+        now = {name: current_name(name.case, aliases) for name in values}
+        by_name = sorted(values, key=lambda name: now[name] == name.case)
+        runs.append({(now[name], name.metric): values[name] for name in by_name})
+    return runs
 
 
 def _write_changes(connection: Connection, changes: Sequence[KnownChange]) -> None:
     if not changes:
         return
-    table = schema.known_changes
+    table = tables.known_changes
     statement = insert_into(connection, table)
     new = statement.excluded
-    renewed = {name: new[name] for name in _RENEWED} | {
+    renewed = {column.name: new[column.name] for column in table.c if column.name not in _KEPT} | {
         "acknowledged": or_(table.c.acknowledged, new.acknowledged),
         "note": case((table.c.note != "", table.c.note), else_=new.note),
     }
+    rows = (asdict(change) for change in sorted(changes, key=lambda change: change.id))
     connection.execute(
         statement.on_conflict_do_update(index_elements=["id"], set_=renewed),
-        [
-            {"id": change.id, **change.series._asdict()}
-            | {name: getattr(change, name) for name in _CHANGE_FIELDS}
-            for change in sorted(changes, key=lambda change: change.id)
-        ],
+        [row | SeriesKey(*row.pop("series"))._asdict() for row in rows],
     )
 
 
@@ -335,18 +297,7 @@ def _only_match(given: str, known: Sequence[str]) -> str:
     shown = f"Known: {', '.join(known[-5:])}." if known else "No change is known yet."
     raise UsageError(
         "unknown-change",
-        f"`{given}` is the beginning of {len(matches)} changes' ids"
-        if matches
-        else f"no change has the id `{given}`",
+        f"{len(matches)} changes have an id that begins with `{given}`",
         f"`perfci trend` names each change's id, of which at least {_SHORTEST_ID} characters are "
         f"needed. {shown}",
     )
-
-
-def _require_driver() -> None:
-    if importlib.util.find_spec("psycopg") is None:
-        raise UsageError(
-            "no-postgres-driver",
-            "a history in PostgreSQL needs psycopg, which isn't installed",
-            extra_advice("postgres"),
-        )

@@ -10,18 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from perfci.commands.history import Recorder, recorder
-from perfci.commands.project import Caller
-from perfci.commands.project import Project as Opened
-from perfci.config.loading import Config
-from perfci.errors import OutsideError
 from perfci.history.interchange import from_lines
 from perfci.history.store import open_history
-from perfci.measure.checkout.git import open_repository
-from tests.baselines.runs import run
 from tests.builders.project import Project
 from tests.builders.recorded import THERE, change, in_order, outcome, recorded
-from tests.report.examples import rich_report
 
 FOREIGN = Path(__file__).parent.parent / "data" / "foreign"
 
@@ -97,29 +89,6 @@ def test_what_cannot_be_recorded_is_said_before_anything_is_measured(
     project.write("damaged.sqlite", "x" * 4000)
     done = project.perfci(*options).without_traceback()
     assert (done.code, slug in done.err) == (code, True), done.text
-
-
-def test_what_a_failing_history_does_not_take_is_kept_in_a_file(
-    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PERFCI_CACHE_DIR", str(tmp_path / "cache"))
-    sha = project.commit("first")
-    repository = open_repository(project.folder)
-    place = tmp_path / "h.sqlite"
-    side = repository.resolve("HEAD")
-    opened = Opened(repository, Config(), Caller(project.folder))
-    made: Recorder = recorder(opened, str(place), side, side)
-    place.write_bytes(place.read_bytes()[:3000])
-    measured = run("a", sha=sha)
-    with pytest.raises(OutsideError, match="damaged") as caught:
-        made.record([measured, run("b", sha=sha)], rich_report())
-    (kept,) = (tmp_path / "cache" / "unrecorded").iterdir()
-    assert f"perfci history import {kept}" in caught.value.advice
-    done = project.perfci("history", "import", str(kept), "--history", str(tmp_path / "new.sqlite"))
-    assert "2 new runs" in done.out, done.text
-    with open_history(str(tmp_path / "new.sqlite")) as history:
-        assert {one.sha for one in history.runs()} == {sha}
-        assert len(history.outcomes()) == 1
 
 
 def test_an_export_is_imported_elsewhere_and_holds_everything(
@@ -251,7 +220,7 @@ def test_without_a_word_the_history_is_in_the_users_data_folder(
 
 def test_a_password_in_the_address_is_not_printed(project: Project) -> None:
     for address, slug in (
-        ("postgresql://me:geheim@127.0.0.1:1/perf", "history-lost"),
+        ("postgresql://me:geheim@127.0.0.1:1/perf", "history-failed"),
         ("postgresql://me:geheim@h:x/perf", "history-address"),
     ):
         done = project.perfci("history", "export", "--history", address).without_traceback()

@@ -15,7 +15,7 @@ from sqlalchemy import Engine, event
 from perfci.history.store import open_history
 from tests.builders.recorded import recorded
 
-_LAST_STATEMENT = "INSERT INTO perfci_run_points"
+_LAST_STATEMENT = "INSERT INTO perfci_runs"
 
 
 def main(place: str, first: int, end: int, killed_in: int) -> None:
