@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from perfci.suites.pytest.session import MEASURING, Call, know_marks
+from perfci.suites.pytest.session import MEASURING, Fixtures, know_marks
 
 if TYPE_CHECKING:
     from perfci.api.definition import Benchmark
@@ -83,11 +83,4 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the marks, and the fixture if no plugin that measures is installed."""
     know_marks(config)
     if not any(config.pluginmanager.hasplugin(name) for name in MEASURING):
-        config.pluginmanager.register(_Once(), "perfci_once")
-
-
-class _Once:
-    @pytest.fixture
-    def benchmark(self) -> Call:
-        """Return a fixture that calls the function passed to it once."""
-        return Call(lambda _call: None)
+        config.pluginmanager.register(Fixtures(), "perfci_once")

@@ -178,8 +178,11 @@ class _NumpySeeder:
         return spec
 
 
-GoOn = Callable[[Work], None]
-"""The rest of the worker's task, called with the work once it is set up."""
+GoOn = Callable[[Work], Sequence[float]]
+"""The rest of the worker's task, called with the work once it is set up.
+
+It returns the times of the recorded calls, in s.
+"""
 
 
 def set_up(order: WorkOrder, benchmarks: Sequence[Benchmark]) -> Callable[[GoOn], None]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -42,7 +42,7 @@ def look_inside(order: WorkOrder, channel: Channel) -> None:
         channel.enter("setup")
         traced = frames_traced()
 
-        def go_on(work: Work) -> None:
+        def go_on(work: Work) -> Sequence[float]:
             fix_threads_and_seed(order, seed=False)
             copies = StrayCopies()
             scene.call, scene.set_up = work.prepared_call, True
@@ -70,6 +70,7 @@ def look_inside(order: WorkOrder, channel: Channel) -> None:
             channel.enter("record")
             channel.send("ready", call_s=scene.call_s)
             _record_as_ordered(channel, recordings, copies)
+            return ()
 
         set_up(order, benchmarks)(go_on)
 

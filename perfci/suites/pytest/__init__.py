@@ -65,13 +65,11 @@ def benchmarks_of(files: Sequence[Path], root: Path) -> tuple[Benchmark, ...]:
     return tuple(
         Benchmark(
             name=name,
-            function=partial(run_test, root)
-            if test.labels
-            else partial(run_test, root, params=test.places[0]),
-            axes={"params": tuple(test.places)} if test.labels else {},
+            function=partial(run_test, root, test.place),
+            axes={"params": tuple(test.labels)} if test.labels else {},
             labels={"params": tuple(test.labels)} if test.labels else {},
             tags=(test.group,) if test.group else (),
-            skip=partial(_skip, test.skips) if test.labels else test.skips.get(test.places[0]),
+            skip=partial(_skip, test.skips),
             timeout=None,
             thresholds={},
             metrics=None,
@@ -124,5 +122,5 @@ def module_name(file: Path) -> str:
     return ".".join((*packages, file.stem))
 
 
-def _skip(skips: dict[str, str], params: str) -> str | None:
+def _skip(skips: dict[str, str], params: str = "") -> str | None:
     return skips.get(params)

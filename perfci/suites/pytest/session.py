@@ -9,7 +9,9 @@ from __future__ import annotations
 import inspect
 import os
 import re
-from collections.abc import Callable, Generator, Sequence
+import statistics
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -18,6 +20,7 @@ from typing import Any
 import pytest
 from _pytest.skipping import evaluate_skip_marks
 
+from perfci.clock import perf_counter
 from perfci.collector import Work
 from perfci.errors import Unusable
 from perfci.suites import fit_label, fit_name
@@ -35,9 +38,28 @@ _STRICTNESS = ("--strict-markers", "--strict-config", "--strict")
 """Options that would refuse the marks and configuration keys of plugins that are off."""
 _OPTIONS = (
     *("-q", "--capture=no", "--assert=plain"),
-    *(f"-pno:{plugin}" for plugin in (*MEASURING, *_DISTURBING, MARK)),
+    *(f"-pno:{plugin}" for plugin in (*MEASURING, "pytest_benchmark.plugin", *_DISTURBING, MARK)),
     *(f"-o{key}=false" for key in ("strict", "strict_config", "strict_markers")),
 )
+_OPTIONS_OFF: Mapping[str, Any] = {
+    "benchmark_only": True, "benchmark_enable": True, "benchmark_disable": False,
+    "benchmark_skip": False, "benchmark_disable_gc": False, "benchmark_quiet": False,
+    "benchmark_verbose": False, "benchmark_save": None, "benchmark_save_data": False,
+    "benchmark_autosave": None, "benchmark_json": None, "benchmark_csv": (),
+    "benchmark_histogram": (), "benchmark_compare": (), "benchmark_compare_fail": None,
+    "benchmark_min_time": 0.000005, "benchmark_max_time": 1.0, "benchmark_min_rounds": 5,
+    "benchmark_precision": None, "benchmark_confidence": 0.99, "benchmark_warmup": None,
+    "benchmark_warmup_iterations": 100_000, "benchmark_calibration_precision": 10,
+    "benchmark_timer": "time.perf_counter", "benchmark_time_unit": None,
+    "benchmark_cprofile": None, "benchmark_cprofile_loops": 1, "benchmark_cprofile_top": 25,
+    "benchmark_cprofile_dump": (), "benchmark_storage": "file://./.benchmarks",
+    "benchmark_netrc": "", "benchmark_sort": "min", "benchmark_group_by": "group",
+    "benchmark_columns": None, "benchmark_name": "normal", "codspeed": False,
+    "codspeed_mode": None, "numprocesses": None, "maxprocesses": None, "dist": "no", "tx": (),
+    "cov_source": (), "timeout": None, "reruns": None,
+}  # fmt: skip
+"""Options of plugins that are off, with the values that a conftest.py reads. As perfci measures,
+they are those of ``--benchmark-only``, whatever ``addopts`` has."""
 _SECTIONS = {
     "pytest.toml": None,
     ".pytest.toml": None,
@@ -82,8 +104,38 @@ def know_marks(config: pytest.Config) -> None:
     )
 
 
-class _TestRun:
+class Fixtures:
+    """A plugin of a session: the fixtures that measure. Here they call the function once."""
+
+    disabled = True
+
+    def measure(self, work: Any) -> Sequence[float]:
+        """Measure, and return the times of the recorded calls, in s."""
+        del work
+        return ()
+
+    @pytest.fixture
+    def benchmark(self, request: pytest.FixtureRequest) -> Iterator[Call]:
+        """Return a fixture that measures the function passed to it."""
+        with Call(request.node, self) as call:
+            yield call
+
+    @pytest.fixture
+    def codspeed_benchmark(self, request: pytest.FixtureRequest) -> Iterator[Call]:
+        """Return a fixture that measures the function passed to it."""
+        with Call(request.node, self) as call:
+            yield call
+
+    @pytest.fixture
+    def benchmark_weave(self, benchmark: Call) -> Callable[..., None]:
+        """Return a function that measures the next call of a function."""
+        return benchmark.weave
+
+
+class _TestRun(Fixtures):
     """A plugin of a session: its options, and the first exception in it."""
+
+    disabled = False
 
     def __init__(self, places: Sequence[str]) -> None:
         self._places = places
@@ -109,6 +161,15 @@ class _TestRun:
         known, unknown = parser.parse_known_and_unknown_args(args)
         strangers = {*unknown, *_STRICTNESS, *known.file_or_dir} - {*self._places}
         args[:] = [word for word in args if word not in strangers]
+        for name, value in _OPTIONS_OFF.items():
+            if not hasattr(known, name):  # a conftest.py may have an option of that name
+                parser.addoption(f"--{name.replace('_', '-')}", default=value)
+
+    def pytest_plugin_registered(self, plugin: object, manager: pytest.PytestPluginManager) -> None:
+        """Allow hooks of plugins that are off. Nothing calls them."""
+        for caller in manager.get_hookcallers(plugin) or ():
+            for hook in () if caller.has_spec() else caller.get_hookimpls():
+                hook.optionalhook = True  # type: ignore[misc]
 
     def pytest_internalerror(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         """Keep the exception of a hook: a plugin's, a conftest.py's, or one of this class."""
@@ -120,15 +181,16 @@ class _TestRun:
 
 @dataclass(slots=True)
 class CollectedTest:
-    """A test that measures. Each of its parameter sets has a place and a label.
+    """A test that measures. Each of its parameter sets has a label.
 
-    A place is pytest's id of the test. ``skips`` has the reasons of skipped places.
+    ``place`` is pytest's id of the test, without parameters. ``skips`` has the reasons of skipped
+    labels, or that of the test itself for "".
     """
 
+    place: str
     file: str
     line: int
     group: str
-    places: list[str] = field(default_factory=list)
     labels: list[str] = field(default_factory=list)
     skips: dict[str, str] = field(default_factory=dict)
 
@@ -144,14 +206,6 @@ class Collection(_TestRun):
         if self.raised:
             raise self.raised
 
-    @pytest.fixture
-    def benchmark(self) -> None:
-        """Stand in for the fixture: pytest needs each fixture that a test asks for."""
-
-    @pytest.fixture
-    def codspeed_benchmark(self) -> None:
-        """Stand in for the fixture, as ``benchmark`` does."""
-
     def pytest_exception_interact(self, call: pytest.CallInfo[Any]) -> None:
         """Keep the exception of an import, if a file can't be collected."""
         if call.excinfo and self.raised is None:
@@ -166,18 +220,22 @@ class Collection(_TestRun):
 
     def _take(self, item: pytest.Function) -> None:
         _, line, _ = item.location
-        inner = item.nodeid.partition("::")[2]
-        name = ".".join((module_name(item.path), *inner.partition("[")[0].split("::")))
+        inner = item.nodeid.partition("::")[2].partition("[")[0]
+        name = ".".join((module_name(item.path), *inner.split("::")))
         _require_fixtures(item, name)
+        group = _group(item)
         test = self.tests.setdefault(
-            fit_name(name), CollectedTest(str(item.path), (line or 0) + 1, _group(item))
+            fit_name(name),
+            CollectedTest(
+                f"{item.path}::{inner}",
+                str(item.path),
+                (line or 0) + 1,
+                fit_name(group) if group else "",
+            ),
         )
-        place = f"{item.path}::{inner}"
-        test.places.append(place)
-        if parameters := getattr(item, "callspec", None):
-            test.labels.append(fit_label(parameters.id, test.labels))
+        label = _add_label(item, test.labels)
         if skip := evaluate_skip_marks(item):
-            test.skips[place] = skip.reason or "marked as skipped"
+            test.skips[label] = skip.reason or "marked as skipped"
 
 
 def _measures(item: pytest.Function) -> bool:
@@ -185,10 +243,18 @@ def _measures(item: pytest.Function) -> bool:
     return fixtures or any(item.get_closest_marker(mark) for mark in (MARK, "benchmark"))
 
 
-def _group(item: pytest.Function) -> str:
+def _add_label(item: pytest.Function, labels: list[str]) -> str:
+    """Return the label of the test's parameters, "" without any, and add it to ``labels``."""
+    if parameters := getattr(item, "callspec", None):
+        labels.append(fit_label(parameters.id, labels))
+        return labels[-1]
+    return ""
+
+
+def _group(item: pytest.Item) -> str | None:
     mark = item.get_closest_marker("benchmark")
     group = mark.kwargs.get("group") if mark else None
-    return fit_name(group) if isinstance(group, str) and group else ""
+    return group if isinstance(group, str) else None
 
 
 def _require_fixtures(item: pytest.Function, name: str) -> None:
@@ -207,38 +273,40 @@ def _is_parameter(item: pytest.Function, name: str) -> bool:
     return name in getattr(getattr(item, "callspec", None), "params", ())
 
 
-def run_test(
-    root: Path, go_on: Callable[[Work | Callable[..., Any]], None], *, params: str
-) -> None:
-    """Run the test at the place ``params``. Within it, call ``go_on`` with what it measures."""
-    folder = Path(params.partition("::")[0]).parent
-    running = _Running(params, go_on)
-    running.run(_options(folder, root))
+GoOn = Callable[[Any], Sequence[float]]
+"""The worker's function that measures. It returns the times of the recorded calls, in s."""
+
+
+def run_test(root: Path, place: str, go_on: GoOn, *, params: str = "") -> None:
+    """Run the test at ``place``. Within it, call ``go_on`` with what it measures.
+
+    ``params`` is the label of its parameters.
+    """
+    running = _Running(place, params, go_on)
+    running.run(_options(Path(place.partition("::")[0]).parent, root))
     if isinstance(running.raised, pytest.skip.Exception):
-        raise Unusable("test_skipped", f"{params} was skipped: {running.raised}")
+        raise Unusable("test_skipped", f"{place} was skipped: {running.raised}")
     if running.raised:
         raise running.raised
     if not running.went_on:
-        raise Unusable("nothing_returned", f"{params} never called `benchmark`")
+        raise Unusable("nothing_returned", f"{place} never called `benchmark`")
 
 
 class _Running(_TestRun):
     """One test's run. It hands what the test measures over to the worker."""
 
-    def __init__(self, place: str, go_on: Callable[[Any], None]) -> None:
+    def __init__(self, place: str, label: str, go_on: GoOn) -> None:
         super().__init__([place])
+        self._label = label
         self._go_on = go_on
         self.went_on = False
 
-    @pytest.fixture
-    def benchmark(self) -> Call:
-        """Return a fixture that measures the function passed to it."""
-        return Call(self._measure)
-
-    @pytest.fixture
-    def codspeed_benchmark(self) -> Call:
-        """Return a fixture that measures the function passed to it."""
-        return Call(self._measure)
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Keep the parameters with the label. Their id may differ between processes."""
+        labels: list[str] = []
+        functions = [item for item in items if isinstance(item, pytest.Function)]
+        items[:] = [item for item in functions if _add_label(item, labels) == self._label]
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> object:
@@ -249,7 +317,7 @@ class _Running(_TestRun):
         given = {
             name: pyfuncitem.funcargs[name] for name in parameters if name in pyfuncitem.funcargs
         }
-        self._measure(partial(pyfuncitem.obj, **given))
+        self.measure(partial(pyfuncitem.obj, **given))
         return True
 
     @pytest.hookimpl(wrapper=True)
@@ -264,33 +332,43 @@ class _Running(_TestRun):
                 self.raised = LookupError(self.raised.formatrepr().errorstring.splitlines()[0])
         return report
 
-    def _measure(self, work: Any) -> None:
+    def measure(self, work: Any) -> Sequence[float]:
+        """Have the worker measure, and return the times of the recorded calls, in s."""
         self.went_on = True
         try:
-            self._go_on(work)
+            return self._go_on(work)
         except BaseException as error:
             self.raised = error
             raise
 
 
-class Call:
-    """The fixture. Options for timing have no effect. As in a dry run, there are no ``stats``."""
+class Call(ExitStack):
+    """The fixture, with pytest-benchmark's attributes. Options for timing have no effect."""
 
-    stats = None
-    disabled = True
-    enabled = False
+    has_error = skipped = cprofile = False
+    cprofile_loops = 1
+    cprofile_dump = cprofile_stats = None
 
-    def __init__(self, measure: Callable[[Any], None]) -> None:
-        self._measure: Callable[[Any], None] | None = measure
-        self.name = ""
-        self.group: str | None = None
+    def __init__(self, item: pytest.Item, fixtures: Fixtures) -> None:
+        super().__init__()
+        parameters = getattr(item, "callspec", None)
+        self.name, self.fullname, self.group = item.name, item.nodeid, _group(item)
+        self.param: str | None = parameters.id if parameters else None
+        self.params: dict[str, Any] | None = parameters.params if parameters else None
         self.extra_info: dict[str, Any] = {}
+        self.disabled = fixtures.disabled
+        self.stats: CallStatistics | None = None
+        self._measure: Callable[[Any], Sequence[float]] | None = fixtures.measure
+
+    @property
+    def enabled(self) -> bool:
+        """Whether calls are measured."""
+        return not self.disabled
 
     def __call__(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Measure ``function(*args, **kwargs)``, then call it and return its result."""
         call = partial(function, *args, **kwargs) if args or kwargs else function
-        self._hand_over(call)
-        return call()
+        return self._measured(call, call)
 
     def pedantic(
         self,
@@ -308,17 +386,108 @@ class Call:
         if not (setup or teardown):
             return self(target, *args, **(kwargs or {}))
         calls = _PreparedCalls(target, args, kwargs or {}, setup, teardown)
-        self._hand_over(Work(calls.call, prepare=calls.prepare))
-        calls.prepare()
-        output = calls.call()
+        output = self._measured(Work(calls.call, prepare=calls.prepare), calls.call, calls.prepare)
         calls.tear_down()
         return output
 
-    def _hand_over(self, work: Any) -> None:
+    def weave(self, target: Any, **options: Any) -> None:
+        """Measure the next call of ``target`` within the test, wherever it comes from."""
+        import aspectlib  # type: ignore[import-not-found]  # pytest-benchmark's own requirement
+
+        def measured(function: Callable[..., Any]) -> Callable[..., Any]:
+            return lambda *args, **kwargs: self(function, *args, **kwargs)
+
+        self.callback(aspectlib.weave(target, measured, **options).rollback)
+
+    patch = weave
+
+    def _measured(
+        self, work: Any, call: Callable[[], Any], prepare: Callable[[], None] = lambda: None
+    ) -> Any:
+        """Measure the work, then prepare a call, make it, and return its result."""
         if self._measure is None:
             raise RuntimeError("a test measures once: make another test of what else it calls")
         measure, self._measure = self._measure, None
-        measure(work)
+        taken = measure(work)
+        prepare()
+        began = perf_counter()
+        output = call()
+        if self.enabled:
+            self.stats = CallStatistics(self, taken or (perf_counter() - began,))
+        return output
+
+
+class CallStatistics:
+    """``benchmark.stats`` as pytest-benchmark has it, with the fixture's own attributes."""
+
+    def __init__(self, fixture: Call, data: Sequence[float]) -> None:
+        self.fixture, self.stats = fixture, SampleStatistics(data)
+        self.iterations, self.options = 1, dict[str, Any]()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.fixture, name)
+
+    def __getitem__(self, key: str) -> Any:
+        return getattr(self.stats if hasattr(self.stats, key) else self, key)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """Return a statistic or an attribute, or ``default``."""
+        return getattr(self.stats, key, getattr(self, key, default))
+
+    def as_dict(self, *, include_data: bool = True, flat: bool = False, **_: Any) -> dict[str, Any]:
+        """Return the attributes and the statistics."""
+        names = ("group", "name", "fullname", "params", "param", "extra_info", "options")
+        values = {**self.stats.as_dict(), "iterations": self.iterations}
+        values |= {"data": self.stats.data} if include_data else {}
+        return {name: getattr(self, name) for name in names} | (
+            values if flat else {"stats": values}
+        )
+
+
+class SampleStatistics:
+    """Statistics of the recorded calls' times, in s, as pytest-benchmark computes them."""
+
+    fields = (
+        *("min", "max", "mean", "stddev", "rounds", "median", "iqr", "q1", "q3", "iqr_outliers"),
+        *("stddev_outliers", "outliers", "ld15iqr", "hd15iqr", "ops", "total"),
+    )
+
+    def __init__(self, data: Sequence[float]) -> None:
+        self.data = list(data)
+        self.sorted_data = values = sorted(data)
+        self.rounds, self.total = len(values), sum(values)
+        self.min, self.max = values[0], values[-1]
+        self.mean, self.median = statistics.fmean(values), statistics.median(values)
+        self.stddev = statistics.stdev(values) if len(values) > 1 else 0
+        self.ops = self.rounds / self.total if self.total else 0
+        self.q1, self.q3 = _quartiles(values)
+        self.iqr = self.q3 - self.q1
+        low, high = self.q1 - 1.5 * self.iqr, self.q3 + 1.5 * self.iqr
+        within = [value for value in values if low <= value <= high]
+        self.ld15iqr, self.hd15iqr = within[0], within[-1]
+        self.iqr_outliers = self.rounds - len(within)
+        self.stddev_outliers = sum(abs(value - self.mean) > self.stddev for value in values)
+        self.outliers = f"{self.stddev_outliers};{self.iqr_outliers}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return all statistics by name."""
+        return {name: getattr(self, name) for name in self.fields}
+
+
+def _quartiles(values: Sequence[float]) -> tuple[float, float]:
+    """Return the first and the third quartile of sorted values, by pytest-benchmark's methods."""
+    count, rest = divmod(len(values), 4)
+    if len(values) == 1:
+        return values[0], values[0]
+    if rest in {0, 2}:
+        half = len(values) // 2
+        return statistics.median(values[:half]), statistics.median(values[half:])
+    first = (count - 1, 0.25) if rest == 1 else (count, 0.75)
+    third = (3 * count, 0.75) if rest == 1 else (3 * count + 1, 0.25)
+    low, high = (
+        share * values[at] + (1.0 - share) * values[at + 1] for at, share in (first, third)
+    )
+    return low, high
 
 
 class _PreparedCalls:
