@@ -27,7 +27,7 @@ PLACE = 60
 WHEN = "start"
 
 _IMPORTERS = ("<frozen importlib", f"{os.sep}importlib{os.sep}", __file__)
-_MOST_MODULES, _LONGEST_NAME = 4_000, 200
+_LONGEST_NAME = 200
 _LEAST_S = 0.001
 """Least time of new or gone imports that is reported."""
 _LEAST_CPU_S, _LEAST_SHARE = 0.002, 0.5
@@ -60,12 +60,12 @@ class _Import:
 
 
 class _ImportTimes:
-    """Times each import while the block is open, in s. The value is filled when the block ends."""
+    """Times the import of each module while the block is open. The value is filled at its end."""
 
     def __init__(self, scene: RecordingScene) -> None:
         self._scene = scene
         self._nested: list[_Import] = []
-        self._timed_imports: list[_Import] = []
+        self._timed_imports: dict[str, _Import] = {}
         self._recorded: dict[str, Any] = {}
         self._bootstrap: Any = importlib._bootstrap  # noqa: SLF001
         self._real = self._bootstrap._find_and_load  # noqa: SLF001
@@ -76,9 +76,11 @@ class _ImportTimes:
 
     def __exit__(self, *_: object) -> None:
         self._bootstrap._find_and_load = self._real  # noqa: SLF001
-        self._recorded["modules"] = [self._row(timed) for timed in self._timed_imports]
+        self._recorded["modules"] = [self._row(timed) for timed in self._timed_imports.values()]
 
     def _load_timed(self, name: str, import_: Any) -> Any:
+        if name in sys.modules:  # nothing is left to import
+            return self._real(name, import_)
         timed = _Import(name, *self._importer(), late=self._scene.set_up)
         # after set-up, keep only imports that own code causes: a library that delays its imports,
         # or an instrument, makes thousands
@@ -97,8 +99,8 @@ class _ImportTimes:
             if self._nested:
                 self._nested[-1].inside += took
                 self._nested[-1].inside_cpu += took_cpu
-            if timed.kept and name in sys.modules and len(self._timed_imports) < _MOST_MODULES:
-                self._timed_imports.append(timed)
+            if timed.kept and name in sys.modules:
+                self._timed_imports.setdefault(name, timed)
 
     def _row(self, module: _Import) -> list[Any]:
         """Return the fields of ``_Module`` for a module."""

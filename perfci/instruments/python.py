@@ -156,7 +156,8 @@ class _Frames:
     def __init__(self, scene: RecordingScene) -> None:
         self._scene = scene
         self._numbers: dict[tuple[Any, ...], int] = {}
-        self._known: dict[tuple[CodeType, int], int] = {}
+        self._known: dict[tuple[int, int], int] = {}
+        """By the code's id: code that a tracer wrote may have constants that can't be hashed."""
 
     @property
     def rows(self) -> list[list[Any]]:
@@ -167,9 +168,10 @@ class _Frames:
         return tuple(number for number in numbers if number >= 0)
 
     def _number(self, code: CodeType, line: int) -> int:
-        if (code, line) not in self._known:
-            self._known[code, line] = self._add(code, line)
-        return self._known[code, line]
+        key = id(code), line
+        if key not in self._known:
+            self._known[key] = self._add(code, line)
+        return self._known[key]
 
     def _add(self, code: CodeType, line: int) -> int:
         file = code.co_filename

@@ -51,7 +51,7 @@ T = TypeVar("T")
 
 Reduce = Callable[[Warm], Reading]
 Explain = Callable[[MovedCase], Iterable["Explanation"]]
-Rule = Callable[[Sequence["WorkerOutput"], Sequence["WorkerOutput"]], Ruling | None]
+Rule = Callable[[Sequence["WorkerOutput"], Sequence["WorkerOutput"]], Mapping[str, Ruling]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +60,9 @@ class MetricGroup:
 
     A module may also have ``COLLECTOR``, the class of its collectors; ``reduce``, which computes
     values from a worker's samples; and ``explain``, which explains why a metric regressed. perfci's
-    own modules may have ``ruling``, which may decide on the metrics in ``RULED`` from both sides'
-    workers, whatever their numbers are. ``distribution`` is the distribution that has the module,
-    and empty for perfci's own.
+    own modules may have ``ruling``, which may decide on metrics from both sides' workers, whatever
+    their numbers are. ``distribution`` is the distribution that has the module, and empty for
+    perfci's own.
     """
 
     name: str
@@ -71,8 +71,7 @@ class MetricGroup:
     collector: type[Collector] = Collector
     reduce: Reduce = lambda _: NOTHING
     explain: Explain = lambda _: ()
-    ruling: Rule = lambda *_: None
-    ruled: tuple[str, ...] = ()
+    ruling: Rule = lambda *_: {}
     distribution: str = ""
 
     def ask(self, what: str, hook: Callable[[], T]) -> T:
@@ -133,7 +132,7 @@ def _with_others() -> Iterator[MetricGroup]:
 def _group(module: Any, distribution: str = "") -> MetricGroup:
     optional = {"collector": "COLLECTOR", "reduce": "reduce", "explain": "explain"}
     if not distribution:
-        optional |= {"ruling": "ruling", "ruled": "RULED"}
+        optional |= {"ruling": "ruling"}
     return MetricGroup(
         name=module.__name__,
         metrics=tuple(module.METRICS),
@@ -148,14 +147,8 @@ def rulings(base: Sequence[WorkerOutput], head: Sequence[WorkerOutput]) -> dict[
     return {
         name: ruling
         for group in metric_groups()
-        if (ruling := group.ruling(base, head))
-        for name in group.ruled
+        for name, ruling in group.ruling(base, head).items()
     }
-
-
-def ruled() -> frozenset[str]:
-    """Return the names of metrics that a ruling may decide on."""
-    return frozenset(name for group in metric_groups() for name in group.ruled)
 
 
 class _Registry(Mapping[str, Metric]):
@@ -208,7 +201,6 @@ __all__ = [
     "Work",
     "metric_groups",
     "registered",
-    "ruled",
     "rulings",
     "use",
 ]

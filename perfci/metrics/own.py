@@ -17,9 +17,15 @@ class BenchmarkMetrics(Collector):
 
     def last(self) -> Reading:
         """Return the values. Raises Unusable for a value that isn't a number."""
-        values, missing = {}, {}
+        values, missing, warnings = {}, {}, []
         for extra in self.scene.work.metrics:
-            name, value = extra.metric.name, extra.measure()
+            name = extra.metric.name
+            try:
+                value = extra.measure()
+            except Exception as error:  # noqa: BLE001 (the benchmark's code may raise anything)
+                missing[name] = f"its function raised {type(error).__name__}: {error}"
+                warnings.append(f"{name} has no value: {missing[name]}")
+                continue
             try:
                 number = float(value)
             except (TypeError, ValueError) as error:
@@ -31,7 +37,7 @@ class BenchmarkMetrics(Collector):
                 values[name] = number
             else:
                 missing[name] = f"the benchmark gave {number}"
-        return Reading(values, missing)
+        return Reading(values, missing, warnings=tuple(warnings))
 
 
 COLLECTOR = BenchmarkMetrics

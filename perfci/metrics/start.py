@@ -6,7 +6,7 @@ torch's counts of what was compiled are private. If a count is absent, its metri
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from perfci.metrics import NOTHING, Collector, MovedCase, Reading, Ruling, Warm
@@ -115,25 +115,24 @@ def reduce(warm: Warm) -> Reading:
 # difference of one pair of compilations is the machine's. A large one may be that of code that runs
 # while compiling and leaves no trace in what is generated: a traced loop, a pass, a backend.
 
-RULED = ("compile_time",)
 _MOST_OF_SAME_CODE = 1.25
 """Largest head ÷ base that the machine is taken to explain."""
 
 
-def ruling(base: Sequence[WorkerOutput], head: Sequence[WorkerOutput]) -> Ruling | None:
+def ruling(base: Sequence[WorkerOutput], head: Sequence[WorkerOutput]) -> Mapping[str, Ruling]:
     """Return the ruling if both sides generated the same code, in about the same time."""
     before, after = (
         {o.generated_code for o in side if "compile_time" in o.values} for side in (base, head)
     )
     if before != after or len(before) != 1 or "" in before:
-        return None
+        return {}
     took_base, took_head = (
         median([o.values["compile_time"] for o in side if "compile_time" in o.values])
         for side in (base, head)
     )
     if took_head > _MOST_OF_SAME_CODE * took_base:
-        return None
-    return Ruling("unchanged", finding("same-code"))
+        return {}
+    return {"compile_time": Ruling("unchanged", finding("same-code"))}
 
 
 def explain(moved: MovedCase) -> Iterator[Explanation]:

@@ -225,6 +225,8 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
     # of a whole metric or case
     "same-code": "both sides compiled the same graphs to the same code",
     "no-graph": "torch.compile produced no graph on {side}: all of it runs in eager mode",
+    "more-in-eager": "more of {side} runs in eager mode: it has more graph breaks",
+    "less-in-graphs": "either head calls less, or it compiles less of what it calls",
     "base-only": _base_only,
     "nothing-exercised": _nothing_exercised,
     "harmless": "only prose and tests changed",

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from perfci.clock import monotonic_ns, perf_counter_ns
 from perfci.collector import Work
-from perfci.metrics import NOTHING, Scene, metric_groups
+from perfci.errors import Unusable
+from perfci.metrics import NOTHING, MetricGroup, Reading, Scene, metric_groups
 from perfci.metrics.graphs import frames_traced, generated_code
 from perfci.metrics.observed.allocator import have_children_give_back
 from perfci.metrics.observed.processes import resident
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from perfci.worker.main import StartClock
     from perfci.worker.protocol import Channel
 
+_LONGEST_REASON = 500
 _PAGE = b"\1"  # not zero: for zeros, the kernel would not allocate memory
 
 
@@ -273,21 +275,32 @@ def _encoded_ns(seconds: Sequence[float]) -> str:
 
 
 class _Collectors:
-    """The collectors of a worker, in the order of reports. ``reading`` joins their readings."""
+    """The collectors of a worker, in the order of reports. ``reading`` joins their readings.
+
+    A collector that breaks is left out from then on, and its metrics are missing. The case goes on.
+    """
 
     def __init__(self, scene: Scene) -> None:
+        self._scene = scene
         self._collectors = [(group, group.collector(scene)) for group in metric_groups()]
         self.reading = NOTHING
 
     def tell(self, hook: Literal["before_setup", "set_up", "warm"]) -> None:
         """Call a hook of each collector."""
-        for _, collector in self._collectors:
-            getattr(collector, hook)()
+        self.take(hook)
 
-    def take(self, hook: Literal["after_bursts", "more_calls", "last"]) -> None:
+    def take(self, hook: str) -> None:
         """Call a hook of each collector, and join the readings it returns."""
-        for _, collector in self._collectors:
-            self.reading = self.reading.joined(getattr(collector, hook)())
+        for group, collector in tuple(self._collectors):
+            try:
+                reading = getattr(collector, hook)() or NOTHING
+            except Unusable:
+                raise
+            except Exception as error:  # noqa: BLE001 (whatever it is, it's reported)
+                self._scene.once()  # raises if it is the work that fails
+                self._collectors.remove((group, collector))
+                reading = _broken(group, reason_of(error))
+            self.reading = self.reading.joined(reading)
 
     def of_others(self) -> tuple[Metric, ...]:
         """Return the metrics of other distributions that have a value."""
@@ -298,6 +311,20 @@ class _Collectors:
             for declared in group.metrics
         )
         return tuple(metric for metric in metrics if metric.name in self.reading.values)
+
+
+def _broken(group: MetricGroup, why: str) -> Reading:
+    """Return the reading of a group whose collector broke."""
+    names = [metric.name for metric in group.metrics]
+    warning = f"{', '.join(names)} could not be measured: {why}"
+    return Reading(missing=dict.fromkeys(names, why), warnings=(warning,))
+
+
+def reason_of(error: Exception) -> str:
+    """Return why a metric or an instrument failed, in one line."""
+    first = (str(error).strip().splitlines() or [""])[0]
+    kind = "" if isinstance(error, Unusable) else f"{type(error).__name__}: "
+    return f"{kind}{first}"[:_LONGEST_REASON]
 
 
 def slowed(call: Callable[[], Any], share: float, device: BurstDevice | None) -> Callable[[], Any]:

@@ -13,20 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 from perfci.clock import monotonic_ns
 from perfci.collector import Work
-from perfci.errors import Unusable
 from perfci.instruments import Instrument, Recorded, RecordingScene, When, instruments
 from perfci.metrics.graphs import frames_traced
 from perfci.model.worker import WorkOrder
 from perfci.worker.bursts import Bursts, StrayCopies, collect, stop_collecting, warm_up
 from perfci.worker.devices import kinds, named, used
 from perfci.worker.loading import imported, set_up
-from perfci.worker.measurement import fix_threads_and_seed, longest_warmup_s
+from perfci.worker.measurement import fix_threads_and_seed, longest_warmup_s, reason_of
 
 if TYPE_CHECKING:
     from perfci.worker.protocol import Channel
-
-_LONGEST = 500
-"""Most characters of an instrument's failure."""
 
 
 def look_inside(order: WorkOrder, channel: Channel) -> None:
@@ -137,11 +133,4 @@ class _Recordings:
         try:
             yield
         except Exception as error:  # noqa: BLE001 (anything that an instrument raises is reported)
-            self._failures[name] = _reason_of(error)
-
-
-def _reason_of(error: Exception) -> str:
-    if isinstance(error, Unusable):
-        return str(error)[:_LONGEST]
-    first = (str(error).strip().splitlines() or [""])[0]
-    return f"{type(error).__name__}: {first}"[:_LONGEST]
+            self._failures[name] = reason_of(error)

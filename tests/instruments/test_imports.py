@@ -89,6 +89,43 @@ def test_a_library_asked_for_elsewhere_is_no_difference(tmp_path: Path) -> None:
     assert told(base, head, tmp_path) == []
 
 
+_AGAIN = """
+import importlib
+for _ in range({calls}):
+    importlib.import_module("json")
+"""
+_MANY = """
+import importlib, sys
+from importlib.machinery import ModuleSpec
+
+class Finder:
+    @staticmethod
+    def find_spec(name, *_):
+        return ModuleSpec(name, Finder) if name.startswith("made_") else None
+    @staticmethod
+    def create_module(spec): pass
+    @staticmethod
+    def exec_module(module): pass
+
+sys.meta_path.insert(0, Finder)
+for number in range({calls}):
+    importlib.import_module(f"made_{{number}}")
+"""
+
+
+@pytest.mark.parametrize("library", [_AGAIN, _MANY], ids=["the same again", "each another"])
+def test_however_many_imports_come_first_none_is_taken_for_gone(
+    tmp_path: Path, library: str
+) -> None:
+    """The first 4,000 calls were recorded, and what came after them was "no longer imported"."""
+    base, head = (
+        {"first.py": library.format(calls=calls), "model.py": "import first\nimport heavy\n"}
+        for calls in (10, 6_000)
+    )
+    for sides in ((base, head), (head, base)):
+        assert "heavy" not in [module for _, module, *_ in told(*sides, tmp_path)]
+
+
 def test_what_the_first_call_imports_is_named_where_own_code_asks(tmp_path: Path) -> None:
     base = {"model.py": "import lazy\ndef work(): pass\n"}
     asks = {"model.py": "import lazy\ndef work():\n    import heavy\n"}

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from perfci.instruments import Recorded, words
-from perfci.instruments.python import differences
+from perfci.instruments import Recorded, RecordingScene, words
+from perfci.instruments.python import _recorded, differences
+from perfci.model.worker import WorkOrder
 from tests.builders.warm import Warm
 
 _RECORD = """
@@ -95,6 +96,22 @@ def test_an_operators_time_is_not_pythons(warm: Warm, tmp_path: Path) -> None:
     assert sum(one.seconds for one in differences(base, head)) < 0.2 * (4.0 - 1.0)
     operators = {operator for run in head for _, operator, _ in run["stacks"]}
     assert "aten::matmul" in operators
+
+
+def test_code_that_cannot_be_hashed_has_its_frames(tmp_path: Path) -> None:
+    """As that of a tracer, which may put a dict or a list among the constants."""
+
+    def work() -> int:
+        return 1
+
+    codes = [work.__code__.replace(co_consts=(None, odd)) for odd in ({}, [], 1)]
+    scene = RecordingScene(WorkOrder(str(tmp_path), (), str(tmp_path)))
+    seen = [(number, ((code, 1),)) for number, code in enumerate((*codes, codes[0]))]
+    run = _recorded(scene, seen, (), 1e-3)
+    assert run["samples"] == 4
+    assert [row[3] for row in run["frames"]] == [
+        "test_code_that_cannot_be_hashed_has_its_frames.<locals>.work"
+    ]
 
 
 def run_of(call_s: float, **shares: int) -> Recorded:

@@ -7,6 +7,7 @@ import pytest
 from perfci.model.codec import from_plain
 from perfci.model.measuring import WorkerOutput
 from perfci.model.report import Comparison, Verdict
+from perfci.model.words import words
 from perfci.model.worker import Measurement
 from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.decision import decide
@@ -105,3 +106,29 @@ def test_head_in_eager_by_choice_has_no_graphs_to_lose() -> None:
     rows, verdict = judged(workers("base", COMPILED), workers("head", NOT_COMPILED))
     assert rows["graph_breaks"].status == "inconclusive"
     assert verdict.status != "fail"
+
+
+WHOLE = {"graphs": 2.0, "graph_breaks": 0.0, "captured_calls": 94.0, "generated_kernels": 9.0}
+
+
+@pytest.mark.parametrize("graphs", [1.0, 2.0, 3.0])
+@pytest.mark.parametrize("count", ["captured_calls", "generated_kernels"])
+def test_what_a_break_leaves_in_eager_is_no_improvement(count: str, graphs: float) -> None:
+    broken = WHOLE | {count: 4.0, "graphs": graphs, "graph_breaks": 1.0}
+    rows, _ = judged(workers("base", WHOLE), workers("head", broken))
+    assert rows[count].status == "regressed"
+    assert words(rows[count].findings[0]).startswith("more of head runs in eager mode")
+    assert rows["graphs"].status == ("unchanged" if graphs == 2.0 else "regressed")
+    mended, _ = judged(workers("base", broken), workers("head", WHOLE))
+    assert mended[count].status == "improved"
+    lost, _ = judged(workers("base", WHOLE), workers("head", {**NO_GRAPH, count: 0.0}))
+    assert lost[count].status == "regressed"
+
+
+def test_fewer_calls_in_graphs_may_be_less_compiled() -> None:
+    """A part that isn't given to torch.compile any more leaves no break."""
+    rows, _ = judged(workers("base", WHOLE), workers("head", WHOLE | {"captured_calls": 47.0}))
+    (remark,) = rows["captured_calls"].findings
+    assert words(remark) == "either head calls less, or it compiles less of what it calls"
+    more, _ = judged(workers("base", WHOLE), workers("head", WHOLE | {"captured_calls": 95.0}))
+    assert not more["captured_calls"].findings

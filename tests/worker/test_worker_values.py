@@ -96,6 +96,69 @@ def test_a_metric_that_is_no_finite_number_is_missing(bench: Bench, value: str) 
     assert "odd" not in measured["values"]
 
 
+BREAKS = """
+import sys
+from perfci.metrics import Collector, Metric
+
+METRICS = {Metric("fragile", "count", "exact", 0.0, "fail", absolute=True): "breaks"}
+
+class Fragile(Collector):
+    def HOOK(self):
+        sys.modules["bench_one"].whole = WHOLE
+        {}[[]]
+
+COLLECTOR = Fragile
+"""
+BREAKABLE = """
+import perfci
+
+whole = True
+
+@perfci.benchmark
+def case():
+    import sys
+    sys.modules["bench_one"] = sys.modules[__name__]
+    def work():
+        if not sys.modules["bench_one"].whole:
+            raise ValueError("the work itself")
+    return work
+"""
+HOOKS = ("before_setup", "set_up", "warm", "after_bursts", "more_calls", "last")
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_a_metric_that_breaks_is_missing_and_the_others_are_there(bench: Bench, hook: str) -> None:
+    source = BREAKS.replace("HOOK", hook).replace('sys.modules["bench_one"].whole = WHOLE', "pass")
+    bench.write(source, "breaks.py")
+    measured = bench.measure(NOTHING, metrics={"breaks": "someones-breaks"})
+    assert measured["missing"]["fragile"] == "TypeError: unhashable type: 'list'"
+    assert measured["warnings"] == [
+        "fragile could not be measured: TypeError: unhashable type: 'list'"
+    ]
+    assert {"peak_host_memory", "cold_start"} <= measured["values"].keys()
+
+
+@pytest.mark.parametrize("hook", HOOKS[3:])
+def test_work_that_fails_in_a_metrics_calls_fails_the_case(bench: Bench, hook: str) -> None:
+    bench.write(BREAKS.replace("HOOK", hook).replace("WHOLE", "False"), "breaks.py")
+    path = bench.write(BREAKABLE)
+    order = bench.order(path, "case", metrics={"breaks": "someones-breaks"})
+    with bench.start(order) as worker:
+        worker.wait_for("ready")
+        worker.send({"do": "finish"})
+        failed = worker.wait_for("failed")
+    assert failed["kind"] == "ValueError"
+    assert "the work itself" in failed["message"]
+
+
+def test_a_metric_of_the_benchmarks_own_that_raises_leaves_the_others(bench: Bench) -> None:
+    own = 'perfci.metric("odd", lambda: {}[1]), perfci.metric("size", lambda: 42)'
+    measured = bench.measure(HEAD + f"    return (lambda: None), {own}\n")
+    assert measured["values"]["size"] == 42.0
+    assert measured["missing"]["odd"] == "its function raised KeyError: 1"
+    assert measured["warnings"] == ["odd has no value: its function raised KeyError: 1"]
+
+
 def test_garbage_is_not_collected_during_bursts_unless_asked(bench: Bench) -> None:
     own = 'perfci.metric("enabled", lambda: float(__import__("gc").isenabled()))'
     source = HEAD + f"    return (lambda: None), {own}\n"

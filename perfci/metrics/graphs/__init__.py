@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from perfci.metrics import Collector, MovedCase, Reading, Ruling
 from perfci.model.case import Metric
@@ -109,25 +110,43 @@ class Graphs(Collector):
 COLLECTOR = Graphs
 
 # If no graph was compiled at all, compiling failed. Such a side is not better for having zero graph
-# breaks, or fewer graphs.
+# breaks. Nor is a side whose graphs hold less because a new break leaves the rest in eager.
 
-RULED = ("graph_breaks", "graphs")
+_CAPTURED = "captured_calls"
+_COMPILED = ("graphs", _CAPTURED, "generated_kernels")
+"""Counts of what was compiled."""
 
 
-def ruling(base: Sequence[WorkerOutput], head: Sequence[WorkerOutput]) -> Ruling | None:
-    """Return the ruling if both sides are compiled, but only one has graphs. None otherwise.
+def ruling(base: Sequence[WorkerOutput], head: Sequence[WorkerOutput]) -> Mapping[str, Ruling]:
+    """Return rulings if a side has no graph at all, or less in its graphs.
 
-    A side's number of graphs is the upper median of its workers. There is no ruling if a side isn't
-    compiled, or if its torch doesn't count graphs.
+    There are none if a side isn't compiled, or if its torch doesn't count graphs and breaks.
     """
     from perfci.model.finding import finding
 
-    before, after = typical(base, "graphs"), typical(head, "graphs")
-    if before is None or after is None or bool(before) == bool(after):
-        return None
-    if before:
-        return Ruling("regressed", finding("no-graph", side="head"))
-    return Ruling("improved", finding("no-graph", side="base"))
+    before, after = _places_in_eager(base), _places_in_eager(head)
+    if before is None or after is None:
+        return {}
+    status: Literal["regressed", "improved"] = "regressed" if after > before else "improved"
+    worse, (less, other) = ("base", (base, head)) if after < before else ("head", (head, base))
+    fewer = [name for name in _COMPILED if _has_fewer(less, other, name)]
+    if before == after:
+        captured = [name for name in fewer if name == _CAPTURED]
+        return dict.fromkeys(captured, Ruling(status, finding("less-in-graphs")))
+    if math.inf in (before, after):
+        no_graph = Ruling(status, finding("no-graph", side=worse))
+        return dict.fromkeys(("graph_breaks", "graphs", *fewer), no_graph)
+    return dict.fromkeys(fewer, Ruling(status, finding("more-in-eager", side=worse)))
+
+
+def _has_fewer(less: Sequence[WorkerOutput], other: Sequence[WorkerOutput], name: str) -> bool:
+    count, more = typical(less, name), typical(other, name)
+    return count is not None and more is not None and count < more
+
+
+def _places_in_eager(outputs: Sequence[WorkerOutput]) -> float | None:
+    """Return how many places a side runs in eager: all, if it has no graph. None if unknown."""
+    return math.inf if typical(outputs, "graphs") == 0 else typical(outputs, "graph_breaks")
 
 
 def typical(outputs: Sequence[WorkerOutput], count: str) -> float | None:
