@@ -20,6 +20,7 @@ from perfci.metrics import Device
 from perfci.model.finding import Difference
 from perfci.model.worker import WorkOrder
 from perfci.plugins import built_in_modules
+from perfci.units import format_share
 
 Recorded = Mapping[str, Any]
 """Result of one recording: plain values, which go through JSON."""
@@ -28,6 +29,8 @@ Words = Mapping[str, str | Callable[..., str]]
 PERFCI = __file__.removesuffix("instruments/__init__.py")
 """Beginning of the paths of perfci's own files."""
 _LIBRARIES = ("/site-packages/", "/dist-packages/")
+_ALL = 0.995
+"""Share of a change from which on a difference is called all of it."""
 MARK = "perfci:"
 """Beginning of a mark's name in a profile. The mark's number follows."""
 
@@ -57,18 +60,6 @@ class RecordingScene:
     device: Device | None = None
     compiled: bool = False
     call_s: float = 0.0
-
-    def profiled(self, calls: int) -> Any:
-        """Return torch's profiler of ``calls`` calls, with shapes and events of the device."""
-        from torch.profiler import ProfilerActivity, profile
-
-        activities = [ProfilerActivity.CPU]
-        if self.device is not None and self.device.name.startswith("cuda"):  # type: ignore[attr-defined]
-            activities.append(ProfilerActivity.CUDA)
-        with profile(activities=activities, record_shapes=True) as profiler:
-            for _ in range(calls):
-                self.once()
-        return profiler
 
     @contextmanager
     def marked(self) -> Iterator[list[CallMark]]:
@@ -170,4 +161,7 @@ def instruments() -> Mapping[str, Instrument]:
 def words(item: Difference) -> str:
     """Return ``item`` in English. Raises KeyError, TypeError or ValueError for a damaged one."""
     wording, arguments = instruments()[item.instrument].words[item.code], item.arguments
-    return wording.format(**arguments) if isinstance(wording, str) else wording(**arguments)
+    text = wording.format(**arguments) if isinstance(wording, str) else wording(**arguments)
+    if not item.share:
+        return text
+    return f"{text}, {'all' if item.share > _ALL else format_share(item.share)} of the change"

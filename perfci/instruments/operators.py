@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any, NamedTuple
 
+from perfci.clock import perf_counter
 from perfci.errors import Unusable
 from perfci.instruments import MARK, Recorded, RecordingScene, Words
 from perfci.model.finding import Difference, Plain
@@ -58,7 +59,10 @@ def record(scene: RecordingScene) -> Recorded:
         return {"call_s": scene.call_s, "lines": [], "operators": [], "device": []}
     sites: dict[tuple[str, str], list[_Site]] = {} if scene.compiled else _sites(scene)
     calls = max(1, min(_MOST_CALLS, int(_PROFILED_S / scene.call_s) if scene.call_s else 1))
-    host, device = _events(scene.profiled(calls))
+    profiler, took_s = _profiled(scene, calls)
+    host, device = _events(profiler)
+    # what the profiler adds to each event
+    added_s = max(0.0, took_s - calls * scene.call_s) / max(1, len(host))
     numbers: dict[_Site, int] = {}
     totals: dict[tuple[str, str, int], list[float]] = {}
     seen: Counter[tuple[str, str]] = Counter()
@@ -70,7 +74,7 @@ def record(scene: RecordingScene) -> Recorded:
         number = numbers.setdefault(site, len(numbers)) if site[0] else -1
         total = totals.setdefault((*operator, number), [0.0, 0.0])
         total[0] += 1 / calls
-        total[1] += event.own_s / calls
+        total[1] += max(0.0, event.own_s - added_s) / calls
     if len(totals) > _MOST_OPERATORS:
         raise Unusable("too_large", f"a call runs {len(totals):,} different operators")
     return {
@@ -79,6 +83,24 @@ def record(scene: RecordingScene) -> Recorded:
         "operators": [[*key, round(count, 6), seconds] for key, (count, seconds) in totals.items()],
         "device": [[name, count / calls, total / calls] for name, count, total in device],
     }
+
+
+def _profiled(scene: RecordingScene, calls: int) -> tuple[Any, float]:
+    """Return torch's profiler of ``calls`` calls, and the time in s that they took.
+
+    It has shapes, and the events of the device.
+    """
+    from torch.profiler import ProfilerActivity, profile
+
+    activities = [ProfilerActivity.CPU]
+    if scene.device is not None and scene.device.name.startswith("cuda"):  # type: ignore[attr-defined]
+        activities.append(ProfilerActivity.CUDA)
+    with profile(activities=activities, record_shapes=True) as profiler:
+        began = perf_counter()
+        for _ in range(calls):
+            scene.once()
+        took_s = perf_counter() - began
+    return profiler, took_s
 
 
 _Site = tuple[str, int, str]

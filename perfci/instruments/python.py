@@ -90,14 +90,14 @@ def record(scene: RecordingScene) -> Recorded:
     """Sample calls for a while, with a profile of torch's operators if torch is loaded."""
     profiler = _profiler()
     with profiler or nullcontext(), _sampled() as seen:
-        calls, wall_s = _calls(scene.once)
+        _make_calls(scene.once)
     events = profiler.profiler.kineto_results.events() if profiler else ()
     ran = sorted(
         (event.start_ns(), event.start_ns() + event.duration_ns(), event.name())
         for event in events
         if event.device_type().name == "CPU"
     )
-    return _recorded(scene, seen, ran, wall_s / calls)
+    return _recorded(scene, seen, ran)
 
 
 def _profiler() -> Any:
@@ -108,22 +108,19 @@ def _profiler() -> Any:
     return profile(activities=[ProfilerActivity.CPU])
 
 
-def _calls(once: Callable[[], None]) -> tuple[int, float]:
-    """Make calls for a while. Return their number, and the time in s that they took."""
+def _make_calls(once: Callable[[], None]) -> None:
+    """Make calls for a while."""
     started = perf_counter()
-    calls, took = 0, 0.0
-    while calls < _MOST_CALLS and took < _SAMPLING_S:
+    for _ in range(_MOST_CALLS):
         once()
-        calls += 1
-        took = perf_counter() - started
-    return calls, took
+        if perf_counter() - started >= _SAMPLING_S:
+            return
 
 
 def _recorded(
     scene: RecordingScene,
     seen: Sequence[tuple[int, _Stack]],
     ran: Sequence[tuple[int, int, str]],
-    call_s: float,
 ) -> Recorded:
     outermost: list[tuple[int, int, str]] = []
     for operator_run in ran:
@@ -139,7 +136,7 @@ def _recorded(
         if numbers := frames.numbers_of(stack):
             counts[numbers, operator] += 1
     return {
-        "call_s": call_s,
+        "call_s": scene.call_s,  # samples give shares: a sampled call takes longer
         "samples": sum(counts.values()),
         "frames": frames.rows,
         "stacks": [[*key, count] for key, count in counts.most_common(_MOST_STACKS)],

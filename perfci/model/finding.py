@@ -104,13 +104,17 @@ def because(code: str, why: Finding) -> Finding:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A difference between the sides that one instrument found."""
+    """A difference between the sides that one instrument found.
+
+    ``share`` is its share of the change that it explains, or 0 where no change was measured.
+    """
 
     instrument: str
     code: str
     arguments: Mapping[str, Plain] = field(default_factory=dict)
     seconds: float = 0.0
     bytes: float = 0.0
+    share: float = 0.0
     metric: str = ""
     file: str = ""
     line: int = 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -17,6 +18,18 @@ _LONGEST_FILE = 20_000
 """Most lines of a file that is compared. A longer file was probably generated."""
 _TIMED = {"operator-calls", "operator-tensors", "python-time"}
 """Codes of differences that are timed."""
+_AMOUNTS = {
+    "operator-calls": ("seconds", "total"),
+    "operator-tensors": ("seconds", "total"),
+    "operator-kernel": ("seconds", "total"),
+    "operator-time": ("before", "after"),
+    "python-time": ("before", "after"),
+    "compiling-phase": ("before", "after"),
+    "import-new": ("gain",),
+    "import-gone": ("gain",),
+    "import-time": ("before", "after"),
+}
+"""By code: the arguments of a difference that are times."""
 _LIGHT_SHARE = 0.02
 """A timed difference is light below this share of the longest one."""
 _SWAPPED_SHARE = 0.1
@@ -40,9 +53,10 @@ def ranked(
     come first, unless they are light, then those with the most seconds, then the most bytes. The
     instrument's place decides between differences that have neither. Imports that cancel out come
     last. A difference that isn't exact counts only if it explains a row, because the row was
-    measured in many processes.
+    measured in many processes. Python's time on a line that calls operators more often belongs to
+    these operators, and counts for them, too.
     """
-    differences = tuple(differences)
+    differences = _with_shares(tuple(differences), moved)
     places = {name: instrument.place for name, instrument in instruments().items()}
     swapped = _cancelling(differences)
 
@@ -58,21 +72,75 @@ def ranked(
         if difference.exact and (explains_a_row(difference) or not moved)
     )
     longest_s = max((abs(difference.seconds) for difference in exact), default=0.0)
+    around: dict[tuple[str, int], float] = {}
+    for difference in believed:
+        if difference.code == "python-time":
+            around[difference.file, difference.line] = difference.seconds
+
+    def weight_s(difference: Difference) -> float:
+        of_line = around.get((difference.file, difference.line), 0.0)
+        more = of_line if difference.instrument == "operators" else 0.0
+        return abs(difference.seconds) + (abs(more) if more * difference.seconds >= 0 else 0.0)
 
     def is_light(difference: Difference) -> bool:
-        return difference.code in _TIMED and abs(difference.seconds) < _LIGHT_SHARE * longest_s
+        return difference.code in _TIMED and weight_s(difference) < _LIGHT_SHARE * longest_s
 
     def rank(difference: Difference) -> tuple[bool, bool, bool, float, float, int]:
         return (
             difference in swapped,
             bool(moved) and not explains_a_row(difference),
             not difference.hunk or is_light(difference),
-            -abs(difference.seconds),
+            -weight_s(difference),
             -abs(difference.bytes),
             places[difference.instrument],
         )
 
     return tuple(sorted(believed, key=rank)[:MOST_DIFFERENCES])
+
+
+def _with_shares(
+    differences: Sequence[Difference], moved: Sequence[Comparison]
+) -> tuple[Difference, ...]:
+    """Return the differences with their shares of the smallest change that they explain.
+
+    An instrument itself takes time. So the differences that explain a change are scaled down to it
+    if they are larger in sum.
+    """
+    changes = {id(row): change for row in moved if (change := _change(row))}
+    explained: list[int | None] = []
+    sums: Counter[int] = Counter()
+    for difference in differences:
+        rows = [id(row) for row in moved if id(row) in changes and explains(difference, row)]
+        row = min(rows, key=changes.__getitem__, default=None)
+        explained.append(row)
+        if row is not None:
+            sums[row] += abs(difference.seconds or difference.bytes)  # type: ignore[assignment]
+    return tuple(
+        difference
+        if row is None
+        else _scaled(
+            difference, min(1.0, changes[row] / sums[row]) if sums[row] else 1.0, changes[row]
+        )
+        for difference, row in zip(differences, explained, strict=True)
+    )
+
+
+def _change(row: Comparison) -> float:
+    """Return by how much a row's time or memory changed, without sign."""
+    centers = [side.center for side in (row.base, row.head) if side and side.center is not None]
+    return abs(centers[1] - centers[0]) if len(centers) > 1 and row.unit in {"s", "bytes"} else 0.0
+
+
+def _scaled(difference: Difference, factor: float, change: float) -> Difference:
+    times = {name: difference.arguments[name] for name in _AMOUNTS.get(difference.code, ())}
+    return replace(
+        difference,
+        arguments={
+            **difference.arguments, **{name: factor * float(time) for name, time in times.items()}
+        },
+        seconds=factor * difference.seconds,
+        share=factor * abs(difference.seconds or difference.bytes) / change,
+    )  # fmt: skip
 
 
 def leading(

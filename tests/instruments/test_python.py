@@ -15,13 +15,17 @@ from tests.builders.warm import Warm
 
 _RECORD = """
 import json, sys
+from perfci.clock import perf_counter
 from perfci.instruments import RecordingScene
 from perfci.instruments.python import record
 from perfci.model.worker import WorkOrder
 root = sys.argv[1]
 sys.path.insert(0, root)
 import model
-scene = RecordingScene(WorkOrder(root, (), root), once=model.call)
+began = perf_counter()
+model.call()
+call_s = perf_counter() - began
+scene = RecordingScene(WorkOrder(root, (), root), once=model.call, call_s=call_s)
 for _ in range(3):
     print(json.dumps(record(scene)))
 """
