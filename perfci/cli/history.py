@@ -129,9 +129,6 @@ def _opened(
     help="Fill the gaps of these commits.",
 )
 @click.option("--last", type=click.IntRange(1), help="The tip, and the gaps of the last N commits.")
-@click.option(
-    "--nights", "last_of_each_day", is_flag=True, help="Of each day (UTC) only its last commit."
-)
 @history_option
 @hour_option
 @click.option(

@@ -12,8 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from perfci.bisect import Bisection, NamedCommit
-from perfci.bisect.search import Search
-from perfci.bisect.state import SearchState
+from perfci.bisect.search import Search, SearchState
 from perfci.commands.bisect_driver import BisectDriver, BisectOptions
 from perfci.commands.compare import now
 from perfci.commands.project import Project

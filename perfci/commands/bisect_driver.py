@@ -11,8 +11,7 @@ from msgspec import structs
 
 from perfci.bisect import Bisection, Ended
 from perfci.bisect.posterior import SessionAnswer
-from perfci.bisect.search import Question, next_question
-from perfci.bisect.state import SearchState, SoughtMetric
+from perfci.bisect.search import Question, SearchState, SoughtMetric, next_question
 from perfci.commands.compare import MeasureOptions, compare
 from perfci.commands.project import Project
 from perfci.errors import (

@@ -6,7 +6,7 @@ past, and what moved is the library. A kill loses only the commit that is being 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from perfci.commands.bisect import ChangeOutcome, search_new
@@ -26,7 +26,6 @@ from perfci.history.runs import outcome_of, recorded_run
 from perfci.history.store import OpenHistory, open_history
 from perfci.measure.checkout.commits import Commit, branch_of, commits
 from perfci.measure.checkout.git import ResolvedRev
-from perfci.measure.checkout.worktrees import SUBMODULE_COMMIT_MISSING
 from perfci.measure.discovery import CUT_SHORT
 from perfci.measure.selection import is_whole
 from perfci.measure.workplace import RequestedSide, open_workplace
@@ -41,16 +40,12 @@ _SHARE_OF_SAME = 0.2
 """Largest share of the budget for comparing the newest commit with itself."""
 _SHARE_OF_SEARCHES = 0.3
 """Least share of the budget for searching for the commits of new changes."""
-_OLDER_COMMITS = 5
-"""Commits before the requested ones that may show the environment."""
 _MOST_TRIED = 5
 """Commits that are opened in vain before the night gives up."""
 _MARGIN = 1.2
 """A commit is begun only if at least its expected time, multiplied by this, is left."""
 _LONGEST_MESSAGE = 600
 """Characters of a failure's message that are recorded."""
-_UNBUILT = frozenset({"build-failed", "no-benchmark-imports", SUBMODULE_COMMIT_MISSING})
-"""The slugs of ``UnbuiltCommit``, as kinds of recorded failures."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +53,13 @@ class NightlyOptions:
     """The options of ``nightly``.
 
     ``branch`` is the default branch if it is empty. Its ``last`` commits are recorded. A range
-    ``commits`` replaces both. ``last_of_each_day`` leaves out all but the last commit of each UTC
-    day. ``same`` compares the newest commit with itself once a day. ``bisect`` searches for the
-    commits of new changes (None: as the configuration says).
+    ``commits`` replaces both. ``same`` compares the newest commit with itself once a day.
+    ``bisect`` searches for the commits of new changes (None: as the configuration says).
     """
 
     branch: str | None = None
     commits: str | None = None
     last: int | None = None
-    last_of_each_day: bool = False
     history: str | None = None
     runner: str | None = None
     python: str | None = None
@@ -154,8 +147,7 @@ def nightly(project: Project, options: NightlyOptions) -> NightSummary:
 class _Night:
     """Measures the commits of one night, the newest first.
 
-    If none of them can be built, the ``_older`` commits before them show the environment and the
-    cases. A night belongs to the day on which it began (UTC), and ends within the budget.
+    A night belongs to the day on which it began (UTC), and ends within the budget.
     """
 
     def __init__(self, project: Project, options: NightlyOptions) -> None:
@@ -164,10 +156,6 @@ class _Night:
         rev = newest or repository.default_base() or "HEAD"
         count = None if options.commits else options.last or 1
         chosen = commits(repository, options.commits or rev, most=count)
-        self._older = commits(repository, chosen[-1].sha, most=1 + _OLDER_COMMITS)[1:]
-        if options.last_of_each_day:
-            kept = last_of_each_day({commit.sha: commit.committed_at for commit in chosen})
-            chosen = tuple(commit for commit in chosen if commit.sha in kept)
         self.summary = NightSummary(commits=chosen)
         self.bisect = config.bisect if options.bisect is None else options.bisect
         self._options = options
@@ -187,10 +175,11 @@ class _Night:
         self._end = self._context.executor.now() + self._options.budget_s
         self._environment = self._find_cases()
         self.summary.environment = self._environment.key
+        todo = self._gaps(self.summary.commits)
         for commit in self.summary.commits:
-            if error := self._broken.get(commit.sha):
-                self._record_error(commit, self._cases, error)
-        todo = [gap for gap in self._gaps(self.summary.commits) if gap.sha not in self._broken]
+            for gap in [gap for gap in todo if gap.sha == commit.sha and gap.sha in self._broken]:
+                self._record_error(commit, self._wanted(gap), self._broken[gap.sha])
+                todo.remove(gap)
         if todo and todo[0].sha == self._newest.sha:
             # the newest gets all of the time: unmeasured, it can't be compared with itself
             self._fill(todo.pop(0))
@@ -206,37 +195,24 @@ class _Night:
     def _find_cases(self) -> Environment:
         """Return the environment, and keep the cases, of the newest commit that can be opened.
 
-        A commit that is known to be broken here is not built again. A commit whose import ran out
-        of time took half of what was left, so the next one is tried. Raises MeasureError if
-        ``_MOST_TRIED`` commits can't be opened, or all are known to be broken.
+        A commit whose import ran out of time took half of what was left, so the next one is tried.
+        Raises MeasureError if none of the first ``_MOST_TRIED`` can be opened.
         """
-        again = self._options.retry_failed
-        failed = () if again else self._history.runs_without_points(self._runner)
-        known = {sha for sha, kinds in failed if kinds and _UNBUILT.issuperset(kinds.values())}
-        for sha in [commit.sha for commit in (*self.summary.commits, *self._older)]:
-            if sha in known:
-                continue
+        tried = self.summary.commits[:_MOST_TRIED]
+        for commit in tried:
             try:
-                return self._open(sha)
+                return self._open(commit.sha)
             except (UnbuiltCommit, NoTimeToImport) as error:
-                self._broken[sha] = error
-                if len(self._broken) == _MOST_TRIED:
-                    break
+                self._broken[commit.sha] = error
         errors = list(self._broken.values())
-        hurried = next((error for error in errors if isinstance(error, NoTimeToImport)), None)
-        if hurried is not None:
-            raise hurried
-        if errors:
-            raise MeasureError(
-                "nothing-builds",
-                f"of the newest {counted(len(errors), 'commit')} none can be measured: "
-                f"{errors[0].message}",
-                errors[0].advice,
-            )
+        for hurried in errors:
+            if isinstance(hurried, NoTimeToImport):
+                raise hurried
         raise MeasureError(
             "nothing-builds",
-            "all of these commits failed here before, each before anything was measured",
-            "Mend the newest, or try all of them again with --retry-failed.",
+            f"none of the newest {counted(len(tried), 'commit')} could be measured: "
+            f"{errors[0].message}",
+            errors[0].advice,
         )
 
     def _open(self, sha: str) -> Environment:
@@ -285,7 +261,7 @@ class _Night:
 
     def _measure(self, commit: Commit, gap: Gap, within_s: float) -> None:
         self._context.shown.step(f"{commit.sha[:10]} {commit.subject}")
-        wanted = tuple(case for case in self._cases if case.id in gap.cases)
+        wanted = self._wanted(gap)
         started = self._context.executor.now()
         try:
             measured, report = run(
@@ -349,6 +325,9 @@ class _Night:
         if outcome is not None and outcome.comparisons:
             self._history.record_outcome(outcome)
             self.summary.outcome = outcome
+
+    def _wanted(self, gap: Gap) -> tuple[Case, ...]:
+        return tuple(case for case in self._cases if case.id in gap.cases)
 
     def _end_where_cut_short(self, report: Report) -> None:
         """End the night after an interrupted session, unless only its own tree was deleted."""
@@ -453,17 +432,6 @@ def gaps(
     """Return the gaps of ``shas``, in their order: each (sha, case) that ``known`` lacks."""
     missing = (Gap(sha, tuple(case for case in cases if (sha, case) not in known)) for sha in shas)
     return tuple(gap for gap in missing if gap.cases)
-
-
-def last_of_each_day(committed_at: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the last commit of each UTC day, which a nightly run would have seen.
-
-    ``committed_at`` has the time of each commit, ISO 8601 in UTC, the newest first.
-    """
-    days: dict[str, str] = {}
-    for sha, moment in committed_at.items():
-        days.setdefault(moment[:10], sha)
-    return tuple(days.values())
 
 
 def slowest_case(took: Sequence[tuple[int, float]]) -> float | None:

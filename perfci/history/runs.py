@@ -34,8 +34,6 @@ from perfci.units import NoTime, from_text
 _MOST_COMMITS = 2**31
 """Limit of a run's position on its branch: the largest integer of a database's column, plus 1."""
 _ID_DIGITS = 32
-_END_OF_KIND = ": "
-"""Separates kind and message in the field that stores why a case has no points."""
 
 
 def recorded_run(
@@ -92,13 +90,8 @@ def recorded_run(
 
 def failed_field(failures: Iterable[Failure]) -> str:
     """Return the text that the history stores for a case's failures."""
-    text = "; ".join(f"{failure.kind}{_END_OF_KIND}{failure.message}" for failure in failures)
+    text = "; ".join(f"{failure.kind}: {failure.message}" for failure in failures)
     return text.encode("utf-8", "backslashreplace").decode()
-
-
-def kind_of_field(stored: str) -> str:
-    """Return the kind of the first failure that ``failed_field`` stored."""
-    return stored.partition(_END_OF_KIND)[0]
 
 
 def outcome_of(report: Report, *, runner: str) -> GateOutcome | None:

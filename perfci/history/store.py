@@ -21,7 +21,6 @@ from perfci.history.database import WAIT_S, Database, insert_into, require_curre
 from perfci.history.runs import (
     documents_of,
     header_of,
-    kind_of_field,
     read_runs,
     record_runs,
     require_recordable,
@@ -144,19 +143,6 @@ class OpenHistory:
             for number, each in documents.items()
         }
         return frozenset((row.sha, case) for row in rows for case in cases[row.document])
-
-    def runs_without_points(self, runner: str) -> tuple[tuple[str, Mapping[str, str]], ...]:
-        """Return the sha, and each case's kind of failure, of ``runner``'s runs without a point."""
-        runs = tables.runs.c
-        query = select(runs.sha, runs.document).where(runs.runner == runner, runs.packed == b"")
-        with self._database.reading() as connection:
-            rows = connection.execute(query.order_by(*tables.AS_MEASURED)).all()
-            documents = documents_of(connection, {row.document for row in rows})
-        kinds = {
-            number: {case: kind_of_field(stored) for case, stored in each.failed.items()}
-            for number, each in documents.items()
-        }
-        return tuple((row.sha, kinds[row.document]) for row in rows)
 
     def record_outcome(self, outcome: GateOutcome) -> bool:
         """Add how a report ended. Return whether it was new."""

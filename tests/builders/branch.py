@@ -64,7 +64,7 @@ class Branch:
         """Return the commits in the order of recording: several may be of one second."""
         connection = sqlite3.connect(f"file:{self.history}?mode=ro", uri=True)
         try:
-            found = connection.execute("SELECT sha FROM perfci_runs ORDER BY number")
+            found = connection.execute("SELECT sha FROM perfci_runs ORDER BY rowid")
             return [one for (one,) in found]
         finally:
             connection.close()

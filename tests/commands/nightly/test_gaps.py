@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from perfci.commands.nightly import Gap, gaps, last_of_each_day, slowest_case, time_for
+from perfci.commands.nightly import Gap, gaps, slowest_case, time_for
 
 
 def test_a_gap_has_the_cases_that_a_commit_lacks_and_the_order_stays() -> None:
@@ -13,16 +13,6 @@ def test_a_gap_has_the_cases_that_a_commit_lacks_and_the_order_stays() -> None:
         Gap("middle", ("a",)),
         Gap("old", ("a", "b")),
     )
-
-
-def test_of_each_day_the_newest_commit_is_kept() -> None:
-    committed = {
-        "d": "2026-03-02T00:00:00+00:00",
-        "c": "2026-03-01T23:59:59+00:00",
-        "b": "2026-03-01T00:00:00+00:00",
-        "a": "2026-02-27T12:00:00+00:00",
-    }
-    assert last_of_each_day(committed) == ("d", "c", "a")
 
 
 def test_the_first_commit_may_take_all_the_time() -> None:

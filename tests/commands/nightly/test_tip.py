@@ -36,21 +36,6 @@ def test_the_tip_is_measured_and_compared_with_itself_once_a_day(branch: Branch)
     assert len(branch.outcomes()) == 2
 
 
-def test_of_each_day_the_last_commit_is_measured(
-    branch: Branch, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shas = []
-    for loops, moment in ((1000, "03-01T09"), (2000, "03-01T22"), (3000, "03-02T09")):
-        monkeypatch.setenv("GIT_COMMITTER_DATE", f"2026-{moment}:00:00Z")
-        shas.append(branch.commit(loops))
-    branch.nightly("--last", "20", "--nights")
-    assert measured(branch.runs()) == {(sha, "counting"): 1 for sha in shas[1:]}
-    assert {run.committed_at[:10] for run in branch.runs()} == {"2026-03-01", "2026-03-02"}
-    assert branch.outcomes() == ()  # --no-self-check
-    branch.nightly("--last", "20")
-    assert measured(branch.runs()) == {(sha, "counting"): 1 for sha in shas}
-
-
 def test_the_tip_may_take_all_of_the_budget(
     branch: Branch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
