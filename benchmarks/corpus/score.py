@@ -73,7 +73,7 @@ class Outcome:
     """What was decided of one replayed case, beside the truth. ``load`` is the machine's meanwhile.
 
     ``metric`` is the metric that the planted units make worse: ``share`` more units, worse by
-    ``truth``. ``status`` and ``threshold`` are its row's.
+    ``truth``. ``status`` and ``threshold`` are its row's; ``p95`` is P95's status.
     ``covered`` says whether its interval holds the truth, None where it isn't known or has none.
     """
 
@@ -89,6 +89,7 @@ class Outcome:
     covered: bool | None
     rounds: int
     seconds: float
+    p95: str = ""
 
     @property
     def is_false_fail(self) -> bool:
@@ -167,6 +168,7 @@ def _outcome(replay: Replay, share: float, kind: str, load: str, policy: str) ->
         covered,
         replay.rounds,
         replay.seconds,
+        next((row.status for row in replay.rows if row.metric == "latency_p95"), ""),
     )
 
 
@@ -236,6 +238,7 @@ _SAME: dict[str, Column] = {
     "cases": len,
     "false fails": lambda outcomes: sum(each.is_false_fail for each in outcomes),
     **_COMMON,
+    "P95 decided, %": _share(lambda each: each.p95 not in {"", "inconclusive"}),
 }
 _WORSE: dict[str, Column] = {
     "cases": len,

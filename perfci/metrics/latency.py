@@ -15,14 +15,14 @@ METRICS = {
     Metric("latency_p50", "s", "sampled", 0.05, "fail", undecided="inconclusive", always=True): (
         "median time of one warm call; the device is synchronised before both clock readings"
     ),
-    Metric("latency_p95", "s", "sampled", 0.10, "warn"): (
+    Metric("latency_p95", "s", "sampled", 0.10, "fail"): (
         "95th percentile of the calls; missing, with a reason, if a worker has fewer than 59 "
         "samples"
     ),
-    Metric("latency_p99", "s", "sampled", 0.10, "warn"): (
+    Metric("latency_p99", "s", "sampled", 0.10, "fail"): (
         "99th percentile of the calls; needs 299 samples per worker"
     ),
-    Metric("latency_mean", "s", "sampled", 0.05, "info"): "mean of the calls",
+    Metric("latency_mean", "s", "sampled", 0.20, "fail"): "mean of the calls",
     Metric("latency_sd", "s", "sampled", 0.50, "info"): "standard deviation of the calls",
     Metric("latency_max", "s", "sampled", 0.50, "info"): "the slowest call",
     Metric("device_time_p50", "s", "sampled", 0.05, "warn"): (

@@ -14,6 +14,8 @@ DELAYED_MORE = "delayed-more"
 TWO_SPEEDS = "two-speeds"
 """Code of a remark: processes run at two speeds, and the change compares like with like."""
 OVERSTATED = "may-be-overstated"
+FOLLOWS = "follows"
+"""Code of the remark that a tail changed as the median did, and is shown in its row."""
 """Code of a remark: a regression's interval reaches below its threshold."""
 OF_WORKERS = frozenset(
     {
@@ -26,7 +28,7 @@ REMARKS = frozenset(
     {
         "round-on-one-side", "below-floor", "no-ratio", "no-ratio-of-mean",
         "arithmetic-means", "one-session-of-spread", "one-ancestor", ANCESTORS_DIFFER,
-        DELAYED_MORE, "busy-threads", OVERSTATED, TWO_SPEEDS, "does-nothing",
+        DELAYED_MORE, "busy-threads", OVERSTATED, TWO_SPEEDS, "does-nothing", FOLLOWS, "tails",
         "accept-from-fork", "accept-unbounded", "accept-expired", "accept-exceeded",
         *OF_WORKERS,
     }
@@ -45,7 +47,8 @@ JUDGED = frozenset(
     {
         "looks-regressed", "looks-improved", "looks-unchanged", "below-threshold", "small-effect",
         "too-few", "too-few-ancestors", "no-evidence", "detectable", "measure-together",
-        "out-of-reach", "near-threshold", "more-rounds", "no-regression", OVERSTATED,
+        "out-of-reach", "near-threshold", "more-rounds", "no-regression", OVERSTATED, FOLLOWS,
+        "tails",
     }
 )  # fmt: skip
 """Codes that depend on the family: the rows over which p-values are corrected. A row that is judged

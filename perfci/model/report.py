@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from perfci.model.case import Failure, Gate
-from perfci.model.finding import Finding, Reason, Why
+from perfci.model.finding import FOLLOWS, Finding, Reason, Why
 from perfci.model.run import Environment, Side
 from perfci.model.status import Status
 from perfci.model.words import reason_words, words
@@ -98,6 +98,11 @@ class Comparison:
     disturbance: str = ""
     accepted: Accepted | None = None
     confidence: float = 0.95
+
+    @property
+    def follows(self) -> bool:
+        """Whether it changed as its case's median did, which is one change and not two."""
+        return any(known.code == FOLLOWS for known in self.findings)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -203,7 +208,7 @@ class Report:
     @property
     def regressions(self) -> tuple[Comparison, ...]:
         """Return the comparisons that regressed, whether they fail the report or not."""
-        return tuple(row for row in self.results if row.status == "regressed")
+        return tuple(row for row in self.results if row.status == "regressed" and not row.follows)
 
     def __repr__(self) -> str:
         sides = " → ".join(side.sha[:10] or side.rev for side in (self.base, self.head) if side)

@@ -83,6 +83,11 @@ def _too_few(*, count: int, what: str, needed: int, setting: str) -> str:
     )
 
 
+def _tails(**ratios: float) -> str:
+    changes = (f"{name.replace('p', 'P')} {format_change(ratio)}" for name, ratio in ratios.items())
+    return ", ".join(changes)
+
+
 def _two_speeds(
     *, apart: float, head_slow: int, base_slow: int, rounds: int, mean_lo: float, mean_hi: float
 ) -> str:
@@ -218,6 +223,8 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
         "the interval begins at {least:amount}, below the threshold of {threshold:amount}: changes "
         "so close to it are overstated on average"
     ),
+    "follows": "changed as {metric} did, and is shown in its row",
+    "tails": _tails,
     "no-regression": (
         "a regression of {threshold:amount} is excluded; no rounds were spent on whether it is "
         "better or unchanged"

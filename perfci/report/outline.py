@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from perfci.metrics import METRICS
 from perfci.model.case import Failure
 from perfci.model.finding import NOTHING_EXERCISED, WARNS, Reason
 from perfci.model.report import Comparison, Report
@@ -14,6 +15,7 @@ from perfci.model.words import reason_words
 from perfci.report.rows import change_text, size
 from perfci.units import counted, format_share
 from perfci.verdict.decision import lost_metrics
+from perfci.verdict.policy import threshold_of, worse_by
 
 _WARNED_UNDECIDED = "warned-undecided"
 _MOST_NAMES = 5
@@ -128,8 +130,8 @@ def group_of(row: Comparison) -> str:
     kind = traits(row.status)
     match kind.group:
         case "undecided":
-            return "undecided" if gates(row) else "unseen"
-        case "moved" if row.gate == "info" and row.status != "failed":
+            return "undecided" if gates(row) and _matters(row) else "unseen"
+        case "moved" if row.follows or (row.gate == "info" and row.status != "failed"):
             return "informative"
         case "moved" if kind.sense == "better":
             return "improved"
@@ -275,6 +277,14 @@ def other_reasons(rows: Outline) -> tuple[str, ...]:
         and (reason.case, reason.metric) not in listed
         and (reason.case not in failed or reason.code in WARNS)
     )
+
+
+def _matters(row: Comparison) -> bool:
+    """Say whether an undecided row may keep a report from passing, or looks clearly worse."""
+    metric = METRICS.get(row.metric)
+    change, _, _ = worse_by(row)
+    looks_worse = change is not None and change >= threshold_of(row)
+    return metric is None or metric.undecided == "inconclusive" or looks_worse
 
 
 def gates(row: Comparison) -> bool:

@@ -188,7 +188,7 @@ def _regressions(rows: Sequence[Comparison], *, gating: bool) -> tuple[Reason, .
         row
         for row in rows
         if row.status == "regressed"
-        and not row.accepted
+        and not (row.accepted or row.follows)
         and row.gate == ("fail" if gating else "warn")
     ]
     ranked = sorted(moved, key=_severity, reverse=True)

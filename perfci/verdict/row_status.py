@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from perfci.metrics import METRICS
-from perfci.model.finding import JUDGED, OVERSTATED, Finding, Plain, because, finding
+from perfci.model.finding import FOLLOWS, JUDGED, OVERSTATED, Finding, Plain, because, finding
 from perfci.model.measuring import DECIDING_ROUNDS
 from perfci.model.report import Comparison
 from perfci.model.status import Status
@@ -33,6 +33,7 @@ from perfci.verdict.policy import Policy, is_beyond, is_within, margin, threshol
 from perfci.verdict.shards import scaled_family
 
 _TESTED = ("paired_t", "welch_t")
+_TAILS = {"latency_p95": "p95", "latency_p99": "p99", "latency_mean": "mean"}
 _UNTOUCHED = finding("untouched")
 _TEST_FIELDS = (
     "ratio", "ratio_lo", "ratio_hi", "difference", "difference_lo", "difference_hi",
@@ -61,7 +62,38 @@ def adjust(
         for index, p in zip(family, p_adjusted, strict=True):
             if index in members:
                 adjusted[index] = _judge(comparisons[index], p, policy, size)
-    return tuple(adjusted)
+    return _with_tails(adjusted)
+
+
+def _with_tails(rows: Sequence[Comparison]) -> tuple[Comparison, ...]:
+    """Show the changes of P95 and P99 in the median's row, if they are about the median's change.
+
+    About: the two ratios differ by less than the tail's own threshold.
+    """
+    medians = {row.case: row for row in rows if row.metric == "latency_p50" and row.ratio}
+    tails: dict[str, dict[str, Plain]] = {}
+    final = []
+    for row in rows:
+        middle = medians.get(row.case)
+        if middle and row.ratio and row.metric in _TAILS and _follows(row, middle):
+            tails.setdefault(row.case, {})[_TAILS[row.metric]] = row.ratio
+            follows = finding(FOLLOWS, metric=middle.metric)
+            final.append(replace(row, findings=(*row.findings, follows)))
+        else:
+            final.append(row)
+    return tuple(
+        replace(row, findings=(*row.findings, finding("tails", **tails[row.case])))
+        if row is medians.get(row.case) and row.case in tails
+        else row
+        for row in final
+    )
+
+
+def _follows(tail: Comparison, middle: Comparison) -> bool:
+    if tail.status != middle.status or tail.status not in {"regressed", "improved"}:
+        return False
+    apart = math.log((tail.ratio or 1.0) / (middle.ratio or 1.0))
+    return abs(apart) < threshold_of(tail)
 
 
 def _adjusted_p(rows: Sequence[Comparison], scale: float) -> list[float | None]:
@@ -272,12 +304,14 @@ def _is_suspect(row: Comparison, policy: Policy) -> bool:
 def may_be_untouched(rows: Sequence[Comparison]) -> bool:
     """Say whether no row shows a change, or lacks a side.
 
-    Counts agree, and no metric that may fail the report moved by more than its threshold.
+    Counts agree, and no metric that may fail the report moved by more than its threshold. Tails
+    don't count: the P99 of one round differs by more than that between identical sides.
     """
     return all(
         row.status == "unchanged"
         if row.method == "exact"
-        else row.method == "paired_t" and not (row.gate == "fail" and _moved(row))
+        else row.method == "paired_t"
+        and not (row.gate == "fail" and row.metric not in _TAILS and _moved(row))
         for row in rows
     )
 

@@ -254,7 +254,7 @@ def test_only_the_metrics_a_benchmark_asks_for_are_reported_and_its_own() -> Non
 
 
 def test_a_gating_metric_that_head_no_longer_gives_is_told_of() -> None:
-    base = [worker("base", 1, {"graph_breaks": 0.0, "latency_p95": 1.0})]
+    base = [worker("base", 1, {"graph_breaks": 0.0, "device_time_p50": 1.0})]
     head = [worker("head", 1, {}, missing={"graph_breaks": "no graph was compiled"})]
     (row,) = compare_case(case(), base, head, POLICY, paired=True)
     assert (row.metric, row.status, row.method) == ("graph_breaks", "inconclusive", "none")
@@ -281,7 +281,7 @@ def test_sessions_that_do_not_add_up_are_refused() -> None:
 
 def test_holm_corrects_gating_comparisons_for_gating_ones_alone() -> None:
     fails = compare_case(case(), *both("latency_p50", 1.08), POLICY, paired=True)
-    warns = compare_case(case(), *both("latency_p95", 1.08), POLICY, paired=True)
+    warns = compare_case(case(), *both("device_time_p50", 1.08), POLICY, paired=True)
     assert fails[0].p == pytest.approx(warns[0].p)
     rows = adjust([*fails, *warns, *warns], POLICY)
     assert rows[0].p_adjusted == pytest.approx(fails[0].p)

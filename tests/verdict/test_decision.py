@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from perfci.model.case import Case
 from perfci.model.finding import IN_WORDS, finding
 from perfci.model.report import Comparison, Estimate
+from perfci.units import format_change
 from perfci.verdict.case_comparisons import compare_case, number_rows
 from perfci.verdict.decision import decide, failure_rows, placeholder, require_gate
 from perfci.verdict.policy import MetricPolicy, Policy, default_policy
@@ -44,9 +47,9 @@ def test_an_improvement_never_fails() -> None:
 
 
 def test_a_regression_that_only_warns_passes_with_a_warning() -> None:
-    verdict = decide(rows("latency_p95", 1.5), (), POLICY)
+    verdict = decide(rows("device_time_p50", 1.5), (), POLICY)
     assert verdict.status == "pass"
-    assert verdict.reasons[0].startswith("warning: encoder[batch=1]: latency_p95 +50")
+    assert verdict.reasons[0].startswith("warning: encoder[batch=1]: device_time_p50 +50")
 
 
 def test_head_failing_what_base_does_is_an_error() -> None:
@@ -194,3 +197,25 @@ def test_an_accuracy_that_head_cannot_be_asked_for_decides_only_where_it_was_ask
     stricter = replace(POLICY.metrics["accuracy_loss"], threshold=0.5)
     configured = replace(POLICY, metrics={**POLICY.metrics, "accuracy_loss": stricter})
     assert status(case(), configured) == "inconclusive"
+
+
+@pytest.mark.parametrize("ratio", [1.3, 0.7])
+@pytest.mark.parametrize(("metric", "name"), [("latency_p95", "P95"), ("latency_p99", "P99")])
+def test_a_tail_that_follows_the_median_is_shown_in_its_row(
+    ratio: float, metric: str, name: str
+) -> None:
+    median, tail = rows("latency_p50", ratio)[0], rows(metric, ratio * 1.04)[0]
+    median, follower = adjust((median, tail), POLICY)
+    assert f"{name} {format_change(tail.ratio)}" in median.warnings
+    assert follower.follows
+    verdict = decide((median, follower), (), POLICY)
+    assert [known.metric for known in verdict.findings] == ["latency_p50"] * (ratio > 1)
+    assert adjust((median, follower), POLICY) == (median, follower)
+
+
+@pytest.mark.parametrize("median", [1.0, 1.1, 0.8])
+def test_a_tail_that_is_worse_than_the_median_fails_by_itself(median: float) -> None:
+    compared = adjust((*rows("latency_p50", median), *rows("latency_p95", 1.3)), POLICY)
+    verdict = decide(compared, (), POLICY)
+    assert verdict.status == "fail"
+    assert "latency_p95" in {known.metric for known in verdict.findings}

@@ -189,7 +189,9 @@ def test_metrics_of_the_benchmark_s_own_ease_no_correction_of_perfci_s() -> None
 
 
 def test_a_pass_without_a_metric_that_gates_is_none() -> None:
-    report = passing(paired("a", metric="latency_p95"), not_measured=dict.fromkeys(METRICS, "x"))
+    report = passing(
+        paired("a", metric="device_time_p50"), not_measured=dict.fromkeys(METRICS, "x")
+    )
     assert enforced(report, POLICY).verdict.status == "inconclusive"
     assert enforced(replace(report, shard="1/2"), POLICY).verdict.status == "pass"
 
