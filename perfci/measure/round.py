@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -32,6 +32,7 @@ from perfci.model.finding import OF_WORKERS
 from perfci.model.measuring import MeasureSettings, WorkerFailure, WorkerOutput, WorkerResult
 from perfci.model.words import sayable
 from perfci.model.worker import REPLACED, Measurement, WorkerBlock, WorkOrder
+from perfci.units import first_of
 from perfci.verdict.sampled_comparisons import reduce, side_by_side
 
 _REPLAN_AFTER, _FAR_SHORTER = 2, 1.5
@@ -48,6 +49,8 @@ _MEMORY_WORDS = ("out of memory", "alloc_failed", "can't allocate memory")
 _ALONE_S, _READ_AFTER = 0.5, 0.9
 """Time for which a side runs alone to see whether it reaches its card's power limit (a card shows
 that within 0.4 s), and the share of it after which the card is read."""
+_SHOWN_CASES = 5
+"""Most cases that a note names."""
 _CLOCK_ROUNDING_S = 1e-6
 """Tolerance for a clock's readings, which are rounded as floating-point numbers."""
 
@@ -84,11 +87,13 @@ def measure_round(
     budget_end: float,
     starters: OpenStarters | None = None,
     gpu: GpuWatches,
+    collecting: set[str],
 ) -> tuple[RoundSide, ...]:
     """Measure one round of ``tasks``, in starting order. If one side fails, the other goes on.
 
     If a side runs out of memory next to the other, but not alone, both fail: they don't fit at
-    once. If all ``starters`` live, they fork the workers. Otherwise the workers are fresh
+    once. ``collecting`` are the cases whose calls collect garbage themselves; this round may add
+    its own. If all ``starters`` live, they fork the workers. Otherwise the workers are fresh
     processes. Raises BudgetEnded and KeyboardInterrupt, and then nothing of the round is kept. No
     worker outlives the call.
     """
@@ -96,7 +101,9 @@ def measure_round(
 
     def measure(slots: Sequence[RoundSide]) -> None:
         forking = starters if starters and starters.alive() else None
-        workers = _RoundWorkers(slots, round_number, settings, executor, budget_end, forking, gpu)
+        workers = _RoundWorkers(
+            slots, round_number, settings, executor, budget_end, forking, gpu, collecting
+        )
         if settings.residency == "alternate":
             workers.run_alternately()
         else:
@@ -117,6 +124,15 @@ def measure_round(
                 shared = no_room_for_both(failure, slot.side)
                 slot.result = WorkerFailure(round_number, shared)
     return tuple(slots)
+
+
+def collector_notes(collecting: Collection[str]) -> tuple[str, ...]:
+    """Return the note on the cases whose calls collect garbage themselves, if there are any."""
+    if not collecting:
+        return ()
+    cases = first_of(sorted(collecting), _SHOWN_CASES)
+    note = f"Calls collect garbage in {cases}: both sides' collectors are left to the code there."
+    return (note,)
 
 
 def _blame_for_killed_ancestor(slots: Sequence[RoundSide], round_number: int) -> None:
@@ -148,6 +164,7 @@ class _RoundWorkers:
     budget_end: float
     forking: OpenStarters | None
     gpu: GpuWatches
+    collecting: set[str]
     fixed_plan: BurstPlan | None = None
 
     def run(self) -> BurstPlan | None:
@@ -254,13 +271,32 @@ class _RoundWorkers:
             self._block(plan, number)
             if self.forking:
                 self.forking.meanwhile()
-            number += 1
+            number = 0 if self._replace_frozen() else number + 1
             if number == _REPLAN_AFTER and not self._most_calls():
                 for slot in self.slots:
                     slot.learn_call()
                 if max(slot.call_s for slot in self.slots) < call_s / _FAR_SHORTER:
                     call_s, plan = self._plan()
         return plan
+
+    def _replace_frozen(self) -> bool:
+        """Return whether to measure again, with Python's own collector on both sides.
+
+        That is so if the calls of a side collect garbage themselves, for the first time here. In
+        the blocks so far, that was cheaper than it is for a user.
+        """
+        case = self.slots[0].task.order.case
+        if case in self.collecting or not any(slot.collects for slot in self.slots):
+            return False
+        self.collecting.add(case)
+        if self._most_calls():
+            return False
+        self._set_aside_blocks()
+        return True
+
+    def _set_aside_blocks(self) -> None:
+        for slot in self.slots:
+            slot.blocks = [replace(block, set_aside=REPLACED) for block in slot.blocks]
 
     def _replace_short_turns(self) -> None:
         """Measure again in long turns if a case reached its card's power limit for the first time.
@@ -271,8 +307,7 @@ class _RoundWorkers:
         limited = any(slot.at_power_limit for slot in self.slots)
         if limited and case not in self.gpu.at_power_limit:
             self.gpu.at_power_limit.add(case)
-            for slot in self.slots:
-                slot.blocks = [replace(block, set_aside=REPLACED) for block in slot.blocks]
+            self._set_aside_blocks()
             self._blocks()
 
     def _plan(self) -> tuple[float, BurstPlan]:
@@ -291,7 +326,13 @@ class _RoundWorkers:
     def _block(self, plan: BurstPlan, number: int) -> None:
         """Order a block from each living worker, and take what each one measured."""
         living = [slot for slot in self.slots if slot.result is None]
-        order = {"bursts": plan.bursts, "calls": plan.calls, "lead_in": plan.lead_in}
+        own = living and living[0].task.order.case in self.collecting
+        order = {
+            "bursts": plan.bursts,
+            "calls": plan.calls,
+            "lead_in": plan.lead_in,
+            "collector": "python" if own else "perfci",
+        }
         for place, slot in enumerate(block_order(living, number)):
             turn = {"block": number, "first": place == 0} if len(living) > 1 else None
             slot.order_block({**order, "turn": turn})
@@ -418,6 +459,11 @@ class RoundSide:
             self.blocks.append(block)
 
     @property
+    def collects(self) -> bool:
+        """Whether calls of the last block collected garbage."""
+        return any(block.collections for block in self.blocks[-1:])
+
+    @property
     def pid(self) -> int:
         """The worker's process id."""
         return self.living.pid
@@ -428,7 +474,8 @@ class RoundSide:
             return
         calls = max(1, math.ceil(_ALONE_S / (self.call_s + SAMPLE_S)))
         ordered = self.living.now()
-        self.living.send({"do": "block", "bursts": 1, "calls": 0, "lead_in": calls, "turn": None})
+        order = {"bursts": 1, "calls": 0, "lead_in": calls, "collector": "perfci", "turn": None}
+        self.living.send({"do": "block", **order})
         self.at_power_limit |= reach_power_limit(self.cards, _READ_AFTER * _ALONE_S)
         within_s = self.task.timeout_s + calls * self.call_s
         self.living.expect("block", within_s, since=ordered)

@@ -21,7 +21,7 @@ from perfci.measure.progress import (
     case_states,
     with_timeout_named,
 )
-from perfci.measure.round import RoundSide, measure_round
+from perfci.measure.round import RoundSide, collector_notes, measure_round
 from perfci.measure.selection import in_groups, starting_order, visiting_order_by
 from perfci.measure.starters import Starters
 from perfci.measure.used_code import UsedCode, files_reaching_changes, is_harmless
@@ -113,6 +113,7 @@ class Session:
         self._rng = Random(self._settings.seed)  # noqa: S311 (an order, not a secret)
         self._family = 0
         self._measured_s = 0.0
+        self._collecting: set[str] = set()
         self._rounds = 0
         self._round_time_s = 0.0
         self._started = self._executor.now()
@@ -162,6 +163,7 @@ class Session:
                 *self._code.notes(),
                 *self._starters.notes(),
                 *self._workplace.gpu.notes(),
+                *collector_notes(self._collecting),
                 *self._workplace.journal.notes(),
             ),
             installed=self._code.installed(),
@@ -406,6 +408,7 @@ class Session:
             budget_end=self._workplace.budget_end,
             starters=starters,
             gpu=self._workplace.gpu,
+            collecting=self._collecting,
         )
         self._plan.forget_cold_caches(state.slug)
         return measured

@@ -81,7 +81,7 @@ class GraphEvent:
     count: int = 1
 
 
-REPLACED = "measured again in long turns"
+REPLACED = "measured again"
 """Why a block is excluded if later blocks of its round replace it."""
 THROTTLED = "throttled by a processor quota"
 """Why a delayed burst is excluded if a cgroup's quota was used up during its block."""
@@ -97,6 +97,7 @@ class WorkerBlock:
     how long the kernel kept the worker off its core. ``set_aside`` is the reason why the block was
     excluded, or "". ``calls_before`` counts the calls made for other readings between the previous
     block and this one. ``throttled`` is how long a processor quota stopped threads meanwhile.
+    ``collections`` is how often Python collected garbage in the bursts' calls.
     """
 
     bursts: int
@@ -109,6 +110,7 @@ class WorkerBlock:
     timed_apart: int = 0
     calls_before: int = 0
     throttled: float = 0.0
+    collections: int = 0
 
     @property
     def calls(self) -> int:

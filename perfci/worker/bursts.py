@@ -3,6 +3,9 @@
 Garbage is collected between bursts, for two reasons. If Python collected it by itself, some
 samples would contain a collection and others not. Without any collection, the reference cycles
 that calls leave would count as memory, and quicker work would leave more of them.
+
+That makes a collection cheap, because the objects that exist before the bursts are skipped. So if
+calls start collections themselves, Python's collector is left as the work has it.
 """
 
 from __future__ import annotations
@@ -54,11 +57,13 @@ class Bursts:
         call: Callable[[], Any],
         device: BurstDevice | None,
         copies: StrayCopies,
+        garbage: Garbage,
         *,
         prepare: Callable[[], object] | None = None,
     ) -> None:
         self._call = call
         self._device = device
+        self._garbage = garbage
         self._by_events = device is not None and "device_time_p50" not in device.missing()
         self._prepare = prepare
         self._burst = partial(loops.prepared_burst, prepare) if prepare else loops.burst
@@ -99,14 +104,15 @@ class Bursts:
         data in the caches. Reference cycles are freed before the turn is handed over, so that their
         memory is free for the other side.
         """
-        collect()
+        self._garbage.collect()
         samples: array[int] = array("q")
         device_samples: array[int] = array("q")
         apart = math.ceil(calls / _TIMED_PART) if self._by_events and calls > 1 else 0
         delays: list[float] = []
-        inside_ns = 0
+        inside_ns = collections = 0
         began_ns = monotonic_ns()
         while len(delays) < bursts and self._await(turn):
+            before = collections_so_far()
             self._run_burst(array("q"), lead_in)
             taken_before_ns = self._core.taken_ns()
             started_ns = monotonic_ns()
@@ -114,7 +120,8 @@ class Bursts:
             inside_ns += monotonic_ns() - started_ns
             self.calls += lead_in + calls + apart
             delays.append((self._core.taken_ns() - taken_before_ns) / 1e9)
-            collect()
+            collections += collections_so_far() - before
+            self._garbage.collect()
             if turn:
                 turn.hand_over()
         self._copies.require_none()
@@ -130,6 +137,7 @@ class Bursts:
             started=began_ns / 1e9,
             duration=inside_ns / 1e9,
             run_delay=tuple(delays),
+            collections=collections,
         )
 
     def _await(self, turn: SocketTurn | None) -> bool:
@@ -243,32 +251,47 @@ def warm_up(
     return median
 
 
-def _left_to_python() -> bool:
-    """Return whether the user leaves garbage collection to Python (``PERFCI_GC=1``)."""
-    return os.environ.get("PERFCI_GC") == "1"
+class Garbage:
+    """The garbage collector: perfci's own, or left to Python, as always if ``PERFCI_GC`` is 1."""
+
+    def __init__(self) -> None:
+        self._left_to_python = os.environ.get("PERFCI_GC") == "1"
+        self._was_on = True
+
+    def freeze(self) -> None:
+        """Collect garbage, and exempt the objects that remain from later collections.
+
+        A collection in a fork would write to these objects, and the system would copy their pages.
+        """
+        if not self._left_to_python:
+            gc.collect()
+            gc.freeze()
+
+    def stop(self) -> None:
+        """Switch off Python's own collections. ``collect`` skips all objects that exist by now."""
+        self.freeze()
+        if not self._left_to_python:
+            self._was_on = gc.isenabled()
+            gc.disable()
+
+    def leave_to_python(self) -> None:
+        """Let Python collect again, all objects, as it did before ``stop``."""
+        if not self._left_to_python:
+            self._left_to_python = True
+            gc.unfreeze()
+            gc.collect()
+            if self._was_on:
+                gc.enable()
+
+    def collect(self) -> None:
+        """Free the garbage of recent calls. Takes microseconds if they left none."""
+        if not self._left_to_python:
+            gc.collect()
 
 
-def freeze() -> None:
-    """Collect garbage, and exempt the objects that remain from later collections.
-
-    A collection in a fork would write to these objects, and the system would copy their pages.
-    """
-    if not _left_to_python():
-        gc.collect()
-        gc.freeze()
-
-
-def stop_collecting() -> None:
-    """Switch off Python's own collections. ``collect`` skips all objects that exist by now."""
-    freeze()
-    if not _left_to_python():
-        gc.disable()
-
-
-def collect() -> None:
-    """Free the garbage of recent calls. Takes microseconds if they left none."""
-    if not _left_to_python():
-        gc.collect()
+def collections_so_far() -> int:
+    """Return how many collections this process has made, of any generation."""
+    return sum(generation["collections"] for generation in gc.get_stats())
 
 
 class StrayCopies:

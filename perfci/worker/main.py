@@ -29,7 +29,7 @@ from perfci.clock import monotonic_ns
 from perfci.errors import Unusable
 from perfci.metrics import use
 from perfci.model.worker import UNLIKE_FRESH, WRONG_CODE, WorkOrder
-from perfci.worker.bursts import freeze
+from perfci.worker.bursts import Garbage
 from perfci.worker.devices import DeviceKind, in_use, kinds
 from perfci.worker.hook.perfci_watch import CodeWatch, begin_in_worker
 from perfci.worker.imports import (
@@ -314,7 +314,7 @@ def serve_forks(
     unfit = _unfit_reason(kinds(order.devices))
     if not unfit and token is None:
         unfit = "this system does not show a process its own environment"
-    freeze()
+    Garbage().freeze()
     channel.send("imported", unfit=unfit, **import_report)
     requests = socket.socket(fileno=order.fork_socket)
     alive: dict[int, int] = {}  # workers by a descriptor that becomes readable when one ends

@@ -28,10 +28,9 @@ from perfci.model.case import Metric
 from perfci.model.worker import MOST_FIRST_CALLS, Measurement, WorkOrder
 from perfci.worker.bursts import (
     Bursts,
+    Garbage,
     StrayCopies,
-    collect,
     encoded,
-    stop_collecting,
     warm_up,
 )
 from perfci.worker.calls import require_ended, require_ran
@@ -94,7 +93,8 @@ class _Measuring:
         self.copies = StrayCopies()
         self.samples: Sequence[array[int]] = ()
         channel.enter("setup")
-        self._scene = Scene(order, collect)
+        self._garbage = Garbage()
+        self._scene = Scene(order, self._garbage.collect)
         self._collectors = _Collectors(self._scene)
         self._collectors.tell("before_setup")
         self._traced, self._before_setup_ns = frames_traced(), monotonic_ns()
@@ -117,7 +117,7 @@ class _Measuring:
         call = work.call
         if "latency" in order.inject:
             call = slowed(call, order.inject["latency"], first.device)
-        session = Bursts(call, first.device, self.copies, prepare=work.prepare)
+        session = Bursts(call, first.device, self.copies, self._garbage, prepare=work.prepare)
         self.samples = session.samples
         scene.once, scene.samples_bytes = session.once, session.size
         scene.calls, scene.busy_share = lambda: session.calls, session.busy_share
@@ -127,11 +127,11 @@ class _Measuring:
         scene.call_s = warm_up(partial(_warm, session, early), first.took_s, most_s)
         scene.call_s += session.preparing_s
         self.copies.require_none()
-        stop_collecting()
+        self._garbage.stop()
         channel.enter("measure")
         self._collectors.tell("warm")
         channel.send("ready", call_s=scene.call_s, **_on_device(first.device), **_limit(work))
-        _blocks_as_ordered(session, channel)
+        self._blocks_as_ordered(session)
         self._collectors.take("after_bursts")
         del kept
         channel.enter("finish")
@@ -192,6 +192,20 @@ class _Measuring:
         scene.start = self._start.until(started_ns) - work.spared_s
         return _FirstCall(before_ns, started_ns, (called_ns - before_ns) / 1e9, device, compiled)
 
+    def _blocks_as_ordered(self, session: Bursts) -> None:
+        while line := self._channel.receive():
+            order = json.loads(line)
+            if order["do"] == "finish":
+                return
+            if order["do"] == "stop":  # for a block that has ended meanwhile
+                continue
+            if order["collector"] == "python":
+                self._garbage.leave_to_python()
+            turn = self._channel.turn(**order["turn"]) if order["turn"] else None
+            block = session.block(order["bursts"], order["calls"], order["lead_in"], turn)
+            self._channel.send("block", **asdict(block))
+        os._exit(0)  # the parent is gone
+
     def _generated_code(self, first: _FirstCall) -> str:
         """Return the digest of what was compiled, if all of it was and nothing slows it down."""
         order = self._order
@@ -243,19 +257,6 @@ def _on_device(device: BurstDevice | None) -> dict[str, Any]:
     """Return the fields that tell the parent which cards NVML may watch."""
     uuids = [member.uuid() for member in members(device) if hasattr(member, "uuid")]
     return {"on_device": bool(uuids), "uuids": uuids}
-
-
-def _blocks_as_ordered(session: Bursts, channel: Channel) -> None:
-    while line := channel.receive():
-        order = json.loads(line)
-        if order["do"] == "finish":
-            return
-        if order["do"] == "stop":  # for a block that has ended meanwhile
-            continue
-        turn = channel.turn(**order["turn"]) if order["turn"] else None
-        block = session.block(order["bursts"], order["calls"], order["lead_in"], turn)
-        channel.send("block", **asdict(block))
-    os._exit(0)  # the parent is gone
 
 
 def fix_threads_and_seed(order: WorkOrder, *, seed: bool = True) -> None:

@@ -1,9 +1,9 @@
 """The lines on a worker's two pipes, and how a failure is reported on them.
 
 Orders come in on one pipe. The first line is a ``WorkOrder``. The parent then sends ``{"do":
-"block", "bursts": …, "calls": …, "lead_in": …, "turn": …}`` as often as it likes, and ``{"do":
-"stop"}`` to end a block early. ``{"do": "finish"}`` is the last line. To a worker whose instruments
-look inside a case, it sends ``{"do": "record", "instrument": …}`` instead of blocks.
+"block", "bursts": …, "calls": …, "lead_in": …, "collector": …, "turn": …}`` as often as it likes,
+and ``{"do": "stop"}`` to end a block early. ``{"do": "finish"}`` is the last line. To a worker
+whose instruments look inside a case, it sends ``{"do": "record", "instrument": …}`` instead.
 
 Messages go out on the other pipe. Their kind is the field ``say``: ``stage``, ``ready``, ``block``,
 ``record``, ``output``, ``discovery`` or ``failed``. A process that forks workers sends

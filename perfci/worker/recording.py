@@ -16,7 +16,7 @@ from perfci.collector import Work
 from perfci.instruments import Instrument, Recorded, RecordingScene, When, instruments
 from perfci.metrics.graphs import frames_traced
 from perfci.model.worker import WorkOrder
-from perfci.worker.bursts import Bursts, StrayCopies, collect, stop_collecting, warm_up
+from perfci.worker.bursts import Bursts, Garbage, StrayCopies, warm_up
 from perfci.worker.devices import kinds, named, used
 from perfci.worker.loading import imported, set_up
 from perfci.worker.measurement import fix_threads_and_seed, longest_warmup_s, reason_of
@@ -29,6 +29,7 @@ def look_inside(order: WorkOrder, channel: Channel) -> None:
     """Run the order's case without timing it, and record what the order's instruments see."""
     scene = RecordingScene(order)
     recordings = _Recordings(scene, {name: instruments()[name] for name in order.instruments})
+    garbage = Garbage()
     channel.enter("import")
     device_kinds = kinds(order.devices)
     with ExitStack() as starting:
@@ -56,27 +57,29 @@ def look_inside(order: WorkOrder, channel: Channel) -> None:
             starting.close()
             copies.require_none()
             scene.device, scene.compiled = device, work.compiled or frames_traced() > traced
-            bursts = Bursts(work.call, device, copies, prepare=work.prepare)
+            bursts = Bursts(work.call, device, copies, garbage, prepare=work.prepare)
             scene.once = bursts.once
             channel.enter("warmup")
             recordings.take_early()
             scene.call_s = warm_up(bursts.warm, first_s, longest_warmup_s(order, work))
             scene.call_s += bursts.preparing_s
-            stop_collecting()
+            garbage.stop()
             channel.enter("record")
             channel.send("ready", call_s=scene.call_s)
-            _record_as_ordered(channel, recordings, copies)
+            _record_as_ordered(channel, recordings, copies, garbage)
             return ()
 
         set_up(order, benchmarks)(go_on)
 
 
-def _record_as_ordered(channel: Channel, recordings: _Recordings, copies: StrayCopies) -> None:
+def _record_as_ordered(
+    channel: Channel, recordings: _Recordings, copies: StrayCopies, garbage: Garbage
+) -> None:
     while line := channel.receive():
         request = json.loads(line)
         if request["do"] == "finish":
             return
-        collect()
+        garbage.collect()
         recorded, why = recordings.taken(request["instrument"])
         copies.require_none()
         channel.send("record", recorded=recorded, why=why)

@@ -17,7 +17,7 @@ from perfci.measure.machine.isolation import child_environment
 from perfci.measure.round import WorkerTask, measure_round, wrong_time
 from perfci.measure.workers import Launch
 from perfci.model.measuring import MeasureSettings, WorkerFailure, WorkerOutput
-from perfci.model.worker import WorkerBlock, WorkOrder
+from perfci.model.worker import REPLACED, WorkerBlock, WorkOrder
 
 pytestmark = pytest.mark.processes
 
@@ -48,6 +48,9 @@ def stops_the_clock():
 def hurries_the_clock():
     sys.modules["perfci.worker.bursts"].monotonic_ns = lambda: 3 * time.monotonic_ns()
 
+def collects():
+    gc.collect()
+
 def forks():
     if not os.fork():
         os._exit(0)
@@ -75,8 +78,11 @@ ENDS = {
 }
 
 
-def results(folder: Path, **what: str) -> list[WorkerOutput | WorkerFailure]:
+def results(
+    folder: Path, collecting: set[str] | None = None, **what: str
+) -> list[WorkerOutput | WorkerFailure]:
     """Measure one round, base first; ``what`` a side does after a while."""
+    collecting = set() if collecting is None else collecting
     file = folder / "bench_one.py"
     file.write_text(SOURCE, encoding="utf-8")
     tasks = []
@@ -96,7 +102,13 @@ def results(folder: Path, **what: str) -> list[WorkerOutput | WorkerFailure]:
         tasks.append(WorkerTask(order, Launch(sys.executable, environment), {}, 2.0))
     ends = time.monotonic() + 240
     measured = measure_round(
-        tasks, 1, SETTINGS, executor=Executor(), budget_end=ends, gpu=GpuWatches()
+        tasks,
+        1,
+        SETTINGS,
+        executor=Executor(),
+        budget_end=ends,
+        gpu=GpuWatches(),
+        collecting=collecting,
     )
     return [side.result for side in measured]
 
@@ -129,6 +141,21 @@ def test_a_fork_in_a_call_leaves_the_turn_with_its_worker(tmp_path: Path) -> Non
     assert isinstance(head, WorkerOutput)
     assert head.beside["latency_p50"] == -base.beside["latency_p50"]
     assert abs(head.beside["latency_p50"]) < 1.0
+
+
+@pytest.mark.parametrize("side", ["base", "head"])
+def test_a_side_that_collects_garbage_leaves_both_collectors_to_python(
+    tmp_path: Path, side: str
+) -> None:
+    collecting: set[str] = set()
+    for output in results(tmp_path, collecting, **{side: "collects"}):
+        assert isinstance(output, WorkerOutput)
+        assert output.disturbance == REPLACED
+        assert 0 < output.bursts_set_aside < output.bursts_measured
+    assert collecting == {"case"}
+    for output in results(tmp_path, collecting, **{side: "collects"}):
+        assert isinstance(output, WorkerOutput)
+        assert output.disturbance != REPLACED
 
 
 def test_a_disturbed_warm_up_costs_a_round_none_of_its_calls(tmp_path: Path) -> None:

@@ -99,7 +99,9 @@ def outputs_of(
     tasks: list[WorkerTask], gpu: GpuWatches, settings: MeasureSettings = SETTINGS
 ) -> list[WorkerOutput]:
     ends = time.monotonic() + 240
-    measured = measure_round(tasks, 1, settings, executor=Executor(), budget_end=ends, gpu=gpu)
+    measured = measure_round(
+        tasks, 1, settings, executor=Executor(), budget_end=ends, gpu=gpu, collecting=set()
+    )
     outputs = [side.result for side in measured]
     assert len(outputs) == len(tasks)
     assert all(isinstance(output, WorkerOutput) for output in outputs), outputs

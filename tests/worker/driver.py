@@ -205,10 +205,16 @@ class Bench:
         return failed
 
     @staticmethod
-    def block(worker: Driver, bursts: int = 1, calls: int = 1, lead_in: int = 0) -> dict[str, Any]:
+    def block(
+        worker: Driver,
+        bursts: int = 1,
+        calls: int = 1,
+        lead_in: int = 0,
+        collector: str = "perfci",
+    ) -> dict[str, Any]:
         """Let a worker without another one beside it run one block."""
-        order = {"bursts": bursts, "calls": calls, "lead_in": lead_in, "turn": None}
-        worker.send({"do": "block", **order})
+        order = {"bursts": bursts, "calls": calls, "lead_in": lead_in}
+        worker.send({"do": "block", **order, "collector": collector, "turn": None})
         return worker.wait_for("block")
 
 

@@ -133,7 +133,16 @@ def test_a_script_that_ends_early_or_fails_says_so(
     with bench.start(bench.order(path, "case"), **ONE_THREAD) as worker:
         if end == 10:
             worker.wait_for("ready")
-            worker.send({"do": "block", "bursts": 1, "calls": 20, "lead_in": 0, "turn": None})
+            worker.send(
+                {
+                    "do": "block",
+                    "bursts": 1,
+                    "calls": 20,
+                    "lead_in": 0,
+                    "collector": "perfci",
+                    "turn": None,
+                }
+            )
         failed = worker.wait_for("failed")
     assert failed["kind"] == kind
     assert message in failed["message"]

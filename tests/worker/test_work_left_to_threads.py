@@ -13,7 +13,7 @@ from perfci.model.words import words
 from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.policy import default_policy
 from perfci.verdict.row_status import adjust
-from perfci.worker.bursts import Bursts, StrayCopies
+from perfci.worker.bursts import Bursts, Garbage, StrayCopies
 from tests.verdict.workers import STEADY, case, worker
 
 METRIC = "busy_after_calls"
@@ -49,7 +49,7 @@ def test_threads_that_work_on_between_bursts_are_seen() -> None:
         while not stopped.is_set():
             pass
 
-    bursts = Bursts(lambda: None, None, StrayCopies())
+    bursts = Bursts(lambda: None, None, StrayCopies(), Garbage())
     thread = threading.Thread(target=spin)
     thread.start()
     try:

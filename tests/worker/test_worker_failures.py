@@ -160,7 +160,13 @@ def test_work_whose_copy_returns_from_a_fork_fails(bench: Bench, number: int) ->
         message = worker.next()
         while message and message["say"] != "failed":
             if message["say"] == "ready":
-                order = {"bursts": 1, "calls": 2_000, "lead_in": 0, "turn": None}
+                order = {
+                    "bursts": 1,
+                    "calls": 2_000,
+                    "lead_in": 0,
+                    "collector": "perfci",
+                    "turn": None,
+                }
                 worker.send({"do": "block", **order})
                 worker.send({"do": "finish"})
             message = worker.next()

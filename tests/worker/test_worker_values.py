@@ -166,6 +166,45 @@ def test_garbage_is_not_collected_during_bursts_unless_asked(bench: Bench) -> No
     assert bench.measure(source, env={"PERFCI_GC": "1"})["values"]["enabled"] == 1.0
 
 
+COLLECTS = {
+    "a full collection": "gc.collect()",
+    "the youngest objects": "gc.collect(0)",
+    "every seventh call": "n % 7 or gc.collect()",
+    "in a thread": "t = threading.Thread(target=gc.collect); t.start(); t.join()",
+    "by Python, which the call lets": "gc.enable(); [[] for _ in range(100_000)]",
+}
+COLLECTING = """\
+import gc, threading
+import perfci
+
+n = 0
+
+@perfci.benchmark
+def case():
+    def call():
+        global n
+        n += 1
+        {what}
+    left = lambda: float(gc.get_freeze_count() == 0 and gc.isenabled())
+    return call, perfci.metric("left", left)
+"""
+
+
+@pytest.mark.parametrize("what", ["pass", "gc.isenabled()", *COLLECTS.values()])
+def test_collections_that_calls_start_are_counted_and_the_collector_can_be_left_to_python(
+    bench: Bench, what: str
+) -> None:
+    path = bench.write(COLLECTING.format(what=what))
+    with bench.start(bench.order(path, "case", growth=False)) as worker:
+        worker.wait_for("ready")
+        counted = [bench.block(worker, bursts=2, calls=4, lead_in=3)["collections"]]
+        counted.append(bench.block(worker, 2, 4, 3, "python")["collections"])
+        worker.send({"do": "finish"})
+        values = worker.wait_for("output")["measurement"]["values"]
+    assert [count > 0 for count in counted] == [what in COLLECTS.values()] * 2
+    assert values["left"] == 1.0
+
+
 IN_A_CYCLE = """\
 import perfci
 
