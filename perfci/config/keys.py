@@ -170,7 +170,10 @@ class QuietTable(Struct, frozen=True, forbid_unknown_fields=True):
     hash_seed: Annotated[bool, about("Set `PYTHONHASHSEED` to 0.")] = True
     gc: Annotated[
         bool,
-        about("Collect Python's garbage before each burst, not in it."),
+        about(
+            "Collect Python's garbage before each burst, not in it; not where calls collect "
+            "garbage themselves."
+        ),
     ] = True
     threads: Annotated[bool, about("Set the number of threads (`OMP_NUM_THREADS` and so on).")] = (
         True

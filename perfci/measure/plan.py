@@ -152,7 +152,6 @@ class SessionPlan:
             root="",
             python_path=(),
             side=side.name,
-            threads=self.cores.threads,
             seed=self.config.settings.seed,
             devices=discovered.devices if discovered else (),
             metrics=discovered.metrics if discovered else {},

@@ -236,6 +236,7 @@ def open_workplace(
                 *require_own_code(discoveries, plan.config.installed),
                 *without_benchmark(discoveries, plan.config.policy.thresholds),
                 *not_matching(plan),
+                *_without_threads(plan, discoveries),
             ),
             shown=context.shown,
             executor=context.executor,
@@ -400,6 +401,13 @@ def _environments(
         )
         for name, side in discoveries.items()
     }
+
+
+def _without_threads(plan: SessionPlan, discoveries: Mapping[str, SideDiscovery]) -> Iterator[str]:
+    """Yield the note that more threads show nothing, if torch is used on one core."""
+    facts = [side.discovery.facts for side in discoveries.values()]
+    if len(plan.cores.workers) == 1 and any("torch_threads" in known for known in facts):
+        yield "Workers have one core: what torch's number of threads costs can't show (`cores`)."
 
 
 @contextmanager

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from operator import mul
 
-from perfci.metrics import NOTHING, Collector, Reading, Warm
+from perfci.metrics import Collector, Reading, Warm
 from perfci.model.case import Metric
 from perfci.stats.quantile import median, quantile, samples_needed, tail_quantile
 
@@ -35,17 +36,22 @@ METRICS = {
     Metric("jitter", "ratio", "sampled", 0.50, "info"): (
         "(p99 − p50) ÷ p50: how uneven the calls are"
     ),
+    Metric("torch_threads", "count", "exact", 0.0, "info", "higher", absolute=True): (
+        "threads that torch computes with: perfci's setting, or what imports or set-up chose"
+    ),
 }
 _PERCENTILES = {"latency_p50": 0.5, "latency_p95": 0.95, "latency_p99": 0.99}
 
 
 class Latency(Collector):
-    """Reports why there is no ``device_time_p50``. ``reduce`` computes the metrics."""
+    """Reads torch's threads, and why there is no ``device_time_p50``. ``reduce`` has the rest."""
 
     def after_bursts(self) -> Reading:
-        """Return the reason, if there is one."""
+        """Return the threads if torch is imported, and the reason if there is one."""
+        torch = sys.modules.get("torch")
+        threads = {"torch_threads": float(torch.get_num_threads())} if torch else {}
         why = self.scene.missing_reason("device_time_p50")
-        return Reading(missing={"device_time_p50": why}) if why else NOTHING
+        return Reading(threads, {"device_time_p50": why} if why else {})
 
 
 COLLECTOR = Latency

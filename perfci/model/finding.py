@@ -28,7 +28,8 @@ REMARKS = frozenset(
     {
         "round-on-one-side", "below-floor", "no-ratio", "no-ratio-of-mean",
         "arithmetic-means", "one-session-of-spread", "one-ancestor", ANCESTORS_DIFFER,
-        DELAYED_MORE, "busy-threads", OVERSTATED, TWO_SPEEDS, "does-nothing", FOLLOWS, "tails",
+        DELAYED_MORE, "busy-threads", "threads-differ", OVERSTATED, TWO_SPEEDS, "does-nothing",
+        FOLLOWS, "tails",
         "accept-from-fork", "accept-unbounded", "accept-expired", "accept-exceeded",
         *OF_WORKERS,
     }

@@ -156,6 +156,10 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
         "head's calls leave work to threads that run on after them, {head:share} of the other "
         "side's time (base's {base:share}): no latency has it"
     ),
+    "threads-differ": (
+        "torch's number of threads is {head:g} on head and {base:g} on base: imports or set-up "
+        "changed it"
+    ),
     "delayed-more-cases": (
         "More bursts were kept off their core on head than on base, beyond chance, in {cases}: "
         "their P95, P99 and mean include these bursts"

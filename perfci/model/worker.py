@@ -52,7 +52,6 @@ class WorkOrder:
     benchmark_file: str = ""
     case: str = ""
     side: str = "head"
-    threads: int = 1
     seed: int = 0
     cold_cache: bool = False
     accuracy: bool = True

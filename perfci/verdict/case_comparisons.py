@@ -32,6 +32,8 @@ from perfci.verdict.sampled_comparisons import (
 LEFT_OUT = finding("left-out")
 _METRIC_OF_CALLS = "latency_p50"
 """The metric whose rows have the quantiles of all calls."""
+_ABOUT_THREADS = {"torch_threads": "threads-differ", "busy_after_calls": "busy-threads"}
+"""Codes of the remarks on the latency that these metrics' rows cause."""
 _UNASKED = frozenset({"accuracy_loss"})
 """Metrics that head may lack, unless asked for: not every model has a float64 reference."""
 _AGREEING_SHARE = 0.1
@@ -97,7 +99,7 @@ def compare_case(
             if metric.name in _UNASKED and not _is_asked_for(metric, case, rule):
                 empty = replace(empty, gate="info")
             rows.append(_vanished(empty, before, head_filled))
-    rows = _with_busy_threads(_with_thresholds(rows, rules))
+    rows = _with_threads(_with_thresholds(rows, rules))
     return tuple(rows if _more_imbalanced(rows) else map(_without_blame, rows))
 
 
@@ -263,17 +265,18 @@ def _without_blame(row: Comparison) -> Comparison:
     return row if kept == row.findings else replace(row, findings=kept)
 
 
-def _with_busy_threads(rows: Sequence[Comparison]) -> list[Comparison]:
-    """Add a remark to the latency's row if head's calls leave more work to threads than base's."""
-    busy = next((row for row in rows if row.metric == "busy_after_calls"), None)
-    if busy is None or busy.difference_lo is None or busy.difference_lo < busy.threshold:
-        return list(rows)
-    before, after = (side.center if side else None for side in (busy.base, busy.head))
-    if before is None or after is None:
-        return list(rows)
-    remark = finding("busy-threads", base=before, head=after)
+def _with_threads(rows: Sequence[Comparison]) -> list[Comparison]:
+    """Add remarks to the latency's row: on other threads of torch, and on work left to threads."""
+    remarks = tuple(
+        finding(code, base=row.base.center, head=row.head.center)
+        for row in rows
+        if (code := _ABOUT_THREADS.get(row.metric))
+        if row.difference_lo is not None and row.base and row.head
+        if row.base.center is not None and row.head.center is not None
+        if row.difference_lo >= row.threshold > 0.0 or (row.difference and not row.threshold)
+    )
     return [
-        replace(row, findings=(remark, *row.findings)) if row.metric == "latency_p50" else row
+        replace(row, findings=(*remarks, *row.findings)) if row.metric == _METRIC_OF_CALLS else row
         for row in rows
     ]
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import time
 from array import array
 from collections.abc import Callable, Sequence
@@ -89,7 +88,7 @@ class _Measuring:
         self._channel = channel
         self._start = start
         self._kinds = kinds(order.devices)
-        fix_threads_and_seed(order)
+        seed_random(order.seed)
         self.copies = StrayCopies()
         self.samples: Sequence[array[int]] = ()
         channel.enter("setup")
@@ -161,7 +160,6 @@ class _Measuring:
     def _first_call(self, work: Work) -> _FirstCall:
         """Make the first call, wait for its end, and check that it ran, and on which device."""
         device = named(self._kinds, work.device) if work.device else None
-        fix_threads_and_seed(self._order, seed=False)
         self._channel.enter("first_call")
         traced = frames_traced()
         before_ns = monotonic_ns()
@@ -257,18 +255,6 @@ def _on_device(device: BurstDevice | None) -> dict[str, Any]:
     """Return the fields that tell the parent which cards NVML may watch."""
     uuids = [member.uuid() for member in members(device) if hasattr(member, "uuid")]
     return {"on_device": bool(uuids), "uuids": uuids}
-
-
-def fix_threads_and_seed(order: WorkOrder, *, seed: bool = True) -> None:
-    """Fix the threads, and the seed if ``seed``.
-
-    Called before and after set-up, because set-up may be the first to import torch.
-    """
-    if seed:
-        seed_random(order.seed)
-    torch = sys.modules.get("torch")
-    if torch is not None and "OMP_NUM_THREADS" in os.environ:
-        torch.set_num_threads(order.threads)
 
 
 def _encoded_ns(seconds: Sequence[float]) -> str:

@@ -18,8 +18,8 @@ from perfci.metrics.graphs import frames_traced
 from perfci.model.worker import WorkOrder
 from perfci.worker.bursts import Bursts, Garbage, StrayCopies, warm_up
 from perfci.worker.devices import kinds, named, used
-from perfci.worker.loading import imported, set_up
-from perfci.worker.measurement import fix_threads_and_seed, longest_warmup_s, reason_of
+from perfci.worker.loading import imported, seed_random, set_up
+from perfci.worker.measurement import longest_warmup_s, reason_of
 
 if TYPE_CHECKING:
     from perfci.worker.protocol import Channel
@@ -35,12 +35,11 @@ def look_inside(order: WorkOrder, channel: Channel) -> None:
     with ExitStack() as starting:
         starting.enter_context(recordings.during("start"))
         benchmarks = imported(order)
-        fix_threads_and_seed(order)
+        seed_random(order.seed)
         channel.enter("setup")
         traced = frames_traced()
 
         def go_on(work: Work) -> Sequence[float]:
-            fix_threads_and_seed(order, seed=False)
             copies = StrayCopies()
             scene.call, scene.set_up = work.prepared_call, True
             channel.enter("first_call")

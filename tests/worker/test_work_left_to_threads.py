@@ -79,18 +79,31 @@ def test_work_that_moves_to_a_thread_warns(
     assert (row.metric, row.status, row.gate) == (METRIC, status, "warn")
 
 
-@pytest.mark.parametrize(("base", "head", "is_said"), [(0.0, 0.9, True), (0.5, 0.5, False)])
-def test_a_latency_that_has_not_all_of_the_work_says_so(
-    base: float, head: float, is_said: bool
+@pytest.mark.parametrize(
+    ("metric", "base", "head", "said"),
+    [
+        (METRIC, 0.0, 0.9, "leave work to threads"),
+        (METRIC, 0.5, 0.5, ""),
+        ("torch_threads", 4.0, 1.0, "threads is 1 on head and 4 on base"),
+        ("torch_threads", 1.0, 2.0, "threads is 2 on head and 1 on base"),
+        ("torch_threads", 2.0, 2.0, ""),
+    ],
+)
+def test_a_latency_to_which_threads_matter_says_so(
+    metric: str, base: float, head: float, said: str
 ) -> None:
     sides = [
         tuple(
-            worker(side, number, {"latency_p50": 1e-3 * luck, METRIC: share * luck})
+            worker(
+                side,
+                number,
+                {"latency_p50": 1e-3 * luck, metric: share * luck if metric == METRIC else share},
+            )
             for number, luck in enumerate(STEADY, start=1)
         )
         for side, share in (("base", base), ("head", head))
     ]
     rows = compare_case(case(), sides[0], sides[1], default_policy(), paired=True)
     (latency,) = (row for row in rows if row.metric == "latency_p50")
-    said = [words(one) for one in latency.findings]
-    assert any("leave work to threads" in one for one in said) == is_said
+    about = [text for one in latency.findings if "thread" in (text := words(one))]
+    assert [said in text for text in about] == [True] * bool(said)

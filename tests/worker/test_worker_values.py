@@ -300,11 +300,24 @@ def test_outputs_that_differ_in_shape_fail_the_case(torch_bench: Bench) -> None:
 
 
 @pytest.mark.torch
-def test_threads_and_seed_are_set_even_when_set_up_imports_torch(bench: Bench) -> None:
-    metrics = 'perfci.metric("threads", torch.get_num_threads)'
-    source = HEAD + f"    import torch\n    return (lambda: None), {metrics}\n"
-    measured = bench.measure(source, threads=1, env={"OMP_NUM_THREADS": "2"})
-    assert measured["values"]["threads"] == 1.0
+@pytest.mark.parametrize(
+    ("at_import", "in_set_up", "in_call", "threads"),
+    [
+        ("", "import torch", "", 2.0),
+        ("import torch\n", "", "", 2.0),
+        ("import torch\ntorch.set_num_threads(3)\n", "", "", 3.0),
+        ("import torch\n", "torch.set_num_threads(1)", "", 1.0),
+        ("import torch\n", "", "torch.set_num_threads(5)", 5.0),
+    ],
+)
+def test_torch_has_the_workers_threads_unless_the_code_changes_them(
+    bench: Bench, at_import: str, in_set_up: str, in_call: str, threads: float
+) -> None:
+    source = f"{at_import}{HEAD}    {in_set_up or 'pass'}\n    def call():\n"
+    source += f"        {in_call or 'pass'}\n    return call\n"
+    measured = bench.measure(source, env={"OMP_NUM_THREADS": "2"})
+    assert measured["values"]["torch_threads"] == threads
+    assert "torch_threads" not in bench.measure(HEAD + "    return int\n")["values"]
 
 
 @pytest.mark.torch

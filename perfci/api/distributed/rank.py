@@ -178,15 +178,15 @@ class FunctionRank(Rank):
 
     def set_up(self) -> None:
         """Call the user's function, which returns the step."""
+        if threads := os.environ.get("OMP_NUM_THREADS"):  # a fork's torch has read the worker's
+            import torch
+
+            torch.set_num_threads(int(threads))
         made = self._function(*pickle.loads(self._job.arguments))  # noqa: S301 (its worker's own)
         self._call = made.call if isinstance(made, Work) else made
         if not callable(self._call):
             returned = f"`{self._job.function}` returned {repr(made)[:80]}"
             raise TypeError(f"{returned}; return the step to call")
-        if threads := os.environ.get("OMP_NUM_THREADS"):  # set-up may have changed it
-            import torch
-
-            torch.set_num_threads(int(threads))
 
     def on_cuda(self) -> bool:
         """Return whether the steps use CUDA."""
