@@ -153,8 +153,7 @@ def _services(addresses: Sequence[str]) -> tuple[Any, ...]:
 
 def _news(trend: Trend) -> tuple[str, list[str]]:
     """Return the title of the news, and a line for each new event."""
-    from perfci.report.site.catalogue import catalogue, standings
-    from perfci.report.site.rows import TrendRows, row_text
+    from perfci.report.site.lists import TrendRows, catalogue, row_text, standings
     from perfci.report.site.words import news_of, news_title
 
     news = news_of(trend)

@@ -107,7 +107,7 @@ def trend_of(
     now: str,
 ) -> Trend:
     """Return the history of a branch, analysed. ``now`` is ISO 8601 in UTC."""
-    from perfci.report.site.catalogue import release_runs
+    from perfci.report.site.lists import release_runs
     from perfci.trend import dates_of
     from perfci.trend.changes import analyse, settled
     from perfci.trend.events import group_events

@@ -7,8 +7,9 @@
   const holder = document.getElementById("cases");
 
   const described = (index) =>
-    index.series.map(([caseAt, metricAt, environmentAt, standing, isNew], place) => {
-      const [name, axes] = index.cases[caseAt];
+    index.series.map(([caseAt, metricAt, environmentAt, , standing = "steady", isNew = 0], place) => {
+      const name = index.cases[caseAt][1];
+      const axes = /\[(.*)\]$/.exec(name)?.[1];
       const [metric, unit, direction] = index.metrics[metricAt];
       const [key, environment, timeline] = index.environments[environmentAt];
       const title = `${name} ${metric}`;
@@ -16,7 +17,7 @@
       return {
         place, case: name, axes, caseAt, metric: metricAt, metricName: metric, unit, direction, key,
         environment: environmentAt, environmentName: environment, title, text, isNew,
-        timeline: perfci.data("timeline", String(timeline)), standing: perfci.standing(standing),
+        timeline: perfci.data("timeline", String(timeline)), standing,
         several: index.environments.length > 1,
       };
     });

@@ -2,10 +2,7 @@
 "use strict";
 (() => {
   const WAIT_MS = 120;
-  const STANDINGS = ["steady", "worse", "better", "drifting", "too_few"];
 
-  perfci.standing = (code) => STANDINGS[code];
-  perfci.standingCode = (word) => STANDINGS.indexOf(word);
   perfci.hasMoved = (standing) => !["steady", "too_few"].includes(standing);
 
   // an empty select says "all": where there is only one to choose, nothing is asked

@@ -10,30 +10,11 @@
     for (const wide of document.querySelectorAll(".wide")) wide.open = false;
   }
 
-  const unpacked = (payload) => {
-    const moved = new Map(payload.moved.map(([row, ...standing]) => [row, standing]));
-    const tooFew = perfci.standingCode("too_few");
-    let few = 0;
-    for (const step of payload.few) moved.set((few += step), [tooFew, 0, ""]);
-    const { columns } = payload;
-    let place = 0;
-    return columns.case.map((step, row) => {
-      place += step;
-      const [benchmark, rest, whole] = payload.cases[place];
-      const [name, slug] = payload.benchmarks[benchmark];
-      const [standing, isNew, size] = moved.get(row) ?? [0, 0, ""];
-      return {
-        slug,
-        case: whole ?? name + rest,
-        metric: columns.metric[row],
-        environment: columns.environment[row],
-        latest: columns.latest[row],
-        standing: perfci.standing(standing),
-        isNew,
-        size,
-      };
+  const unpacked = ({ slugs, cases, series }) =>
+    series.map(([place, metric, environment, latest, standing = "steady", isNew = 0, size = ""]) => {
+      const [benchmark, name] = cases[place];
+      return { slug: slugs[benchmark], case: name, metric, environment, latest, standing, isNew, size };
     });
-  };
 
   const show = (payload) => {
     const all = unpacked(payload);

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from perfci.report.clean import clean_line
 from perfci.report.drawing import literal, pack
 from perfci.report.site import words
-from perfci.report.site.catalogue import WORDS, Catalogue, ListedBenchmark, SeriesStanding, axes_of
+from perfci.report.site.lists import Catalogue, ListedBenchmark, SeriesStanding, slug
 from perfci.report.site.words import change_text, patterns, ratio_text, short, shown
-from perfci.trend import Change, Series, SeriesKey, Timeline, dates_of
+from perfci.trend import Change, Series, SeriesKey, Timeline, benchmark_of, dates_of
 
-_DIGITS = 4
-"""Significant digits of a latest value in the overview's search."""
 _LONGEST_SUBJECT = 160
 CHUNK = 32
 """Series in a chunk: what a screen or two shows, some 50 kB."""
@@ -27,79 +25,55 @@ def script(kind: str, name: str, payload: Any) -> bytes:
     return b"perfciTrend(%s,%s,%s);\n" % (literal(kind), literal(name), literal(payload))
 
 
+def listing(
+    series: Iterable[Series], listed: Catalogue, standings: Mapping[SeriesKey, SeriesStanding]
+) -> dict[str, Any]:
+    """Return the names of ``series``, each once, and a row for each of them.
+
+    A row has the places of its case, metric and environment, and its latest value. If it isn't
+    steady, its standing, whether that is new, and its size follow.
+    """
+    slugs: dict[str, int] = {}
+    cases: dict[str, int] = {}
+    metrics: dict[tuple[str, str, str], int] = {}
+    environments: dict[str, int] = {}
+    rows = []
+    for each in series:
+        key, standing = each.key, standings.get(each.key)
+        slugs.setdefault(benchmark_of(key.case), len(slugs))
+        latest = float(f"{each.values[-1]:.4g}") if len(each.values) else None
+        rows.append(
+            [
+                cases.setdefault(key.case, len(cases)),
+                metrics.setdefault((key.metric, each.unit, each.direction), len(metrics)),
+                environments.setdefault(key.environment, len(environments)),
+                latest,
+                *([standing.word, int(standing.new), _size(standing, each)] if standing else []),
+            ]
+        )
+    return {
+        "slugs": [slug(benchmark) for benchmark in slugs],
+        "cases": [[slugs[benchmark_of(case)], shown(case)] for case in cases],
+        "metrics": [[shown(name), clean_line(unit, 30), way] for name, unit, way in metrics],
+        "environments": [
+            [shown(key), listed.labels[key], listed.places[key]] for key in environments
+        ],
+        "series": rows,
+    }
+
+
+def _size(standing: SeriesStanding, series: Series) -> str:
+    if standing.change is not None:
+        return change_text(standing.change, series.unit)
+    return ratio_text(standing.drift.ratio) if standing.drift else ""
+
+
 def search_file(
     listed: Catalogue, standings: Mapping[SeriesKey, SeriesStanding]
 ) -> tuple[str, bytes]:
-    """Return the search's data file.
-
-    ``case`` is stored as steps from row to row, ``latest`` to four digits. ``moved`` has
-    ``[row, standing, new, size]`` for the few series that moved. ``few`` has the rows of the series
-    with too few runs, as steps: in a young history these may be all series.
-    """
-    cases: list[list[Any]] = []
-    places: dict[str, int] = {}
-    columns: dict[str, list[Any]] = {"case": [], "metric": [], "environment": [], "latest": []}
-    metrics: dict[tuple[str, str, str], int] = {}
-    moved: list[list[Any]] = []
-    few: list[int] = []
-    row = before = last_few = 0
-    for number, benchmark in enumerate(listed.benchmarks):
-        for series in benchmark.series:
-            case = places.setdefault(series.key.case, len(cases))
-            if case == len(cases):
-                cases.append(_case(number, benchmark.name, series.key.case))
-            metric = (series.key.metric, series.unit, series.direction)
-            columns["case"].append(case - before)
-            columns["metric"].append(metrics.setdefault(metric, len(metrics)))
-            columns["environment"].append(listed.places[series.key.environment])
-            columns["latest"].append(_latest(series))
-            standing = standings.get(series.key)
-            if standing is not None and standing.word == "too_few":
-                few.append(row - last_few)
-                last_few = row
-            elif standing is not None:
-                moved.append(_moved(row, standing, series))
-            before, row = case, row + 1
-    payload = {
-        "benchmarks": [[shown(benchmark.name), benchmark.slug] for benchmark in listed.benchmarks],
-        "cases": cases,
-        "metrics": [[shown(name), clean_line(unit, 30), way] for name, unit, way in metrics],
-        "environments": [[shown(key), label] for key, label in listed.labels.items()],
-        "columns": columns,
-        "moved": moved,
-        "few": few,
-    }
-    return "data/search.js", script("search", "", payload)
-
-
-def _case(number: int, benchmark: str, case: str) -> list[Any]:
-    """Return ``[number, rest]`` for a case that begins with its benchmark's name.
-
-    For any other name return ``[number, "", name]``.
-    """
-    whole, beginning = shown(case), shown(benchmark)
-    if whole.startswith(beginning):
-        return [number, whole[len(beginning) :]]
-    return [number, "", whole]
-
-
-def _moved(row: int, standing: SeriesStanding, series: Series) -> list[Any]:
-    if standing.change is not None:
-        size = change_text(standing.change, series.unit)
-    else:
-        size = ratio_text(standing.drift.ratio) if standing.drift else ""
-    return [row, WORDS.index(standing.word), int(standing.new), size]
-
-
-def _latest(series: Series) -> float | int | None:
-    if not len(series.values):
-        return None
-    value = float(series.values[-1])
-    if value == 0.0:
-        return 0
-    # rounded to significant digits, not to decimals: a small value would lose all of its digits
-    rounded = float(f"{value:.{_DIGITS - 1}e}")
-    return int(rounded) if rounded.is_integer() and abs(rounded) < 2**53 else rounded
+    """Return the search's data file."""
+    every = (series for benchmark in listed.benchmarks for series in benchmark.series)
+    return "data/search.js", script("search", "", listing(every, listed, standings))
 
 
 def timeline_file(
@@ -110,47 +84,28 @@ def timeline_file(
     forge: str = "",
 ) -> tuple[str, bytes]:
     """Return the data file of the ``place``-th environment. ``releases`` maps shas to names."""
-    name = f"timeline-{place}"
-    payload = _payload(timeline, label, releases) | {"forge": list(patterns(forge))}
-    return f"data/{name}.js", script("timeline", str(place), payload)
-
-
-def _payload(
-    timeline: Timeline, label: str, releases: Mapping[str, tuple[str, ...]]
-) -> dict[str, Any]:
     runs = timeline.runs
-    runners = tuple(dict.fromkeys(run.runner for run in runs))
-    places = {runner: place for place, runner in enumerate(runners)}
-    return {
+    runners = {runner: at for at, runner in enumerate(dict.fromkeys(run.runner for run in runs))}
+    payload = {
         "label": label,
         "key": shown(timeline.environment),
         "shas": [short(run.sha) for run in runs],
         "subjects": [clean_line(run.subject, _LONGEST_SUBJECT) for run in runs],
         "dates": [clean_line(moment[:10]) for moment in dates_of(timeline)],
         "runners": [shown(runner) for runner in runners],
-        "runner": [places[run.runner] for run in runs],
-        "releases": [[row, clean_line(name, 60)] for row, name in _released(timeline, releases)],
+        "runner": [runners[run.runner] for run in runs],
+        "releases": [
+            [row, clean_line(", ".join(releases[run.sha]), 60)]
+            for row, run in enumerate(runs)
+            if run.sha in releases and (not row or runs[row - 1].sha != run.sha)
+        ],
         "facts": [
             [clean_line(fact, 60), clean_line(value, 200)]
             for fact, value in sorted(timeline.facts.items())
         ],
+        "forge": list(patterns(forge)),
     }
-
-
-def _released(
-    timeline: Timeline, releases: Mapping[str, tuple[str, ...]]
-) -> Iterator[tuple[int, str]]:
-    """Yield each row with the releases that no earlier row has.
-
-    A release may have two commits: another machine may have shown it at another run, whose commit
-    this timeline has, too.
-    """
-    seen: set[str] = set()
-    for row, run in enumerate(timeline.runs):
-        new = [name for name in releases.get(run.sha, ()) if name not in seen]
-        seen.update(new)
-        if new:
-            yield row, ", ".join(new)
+    return f"data/timeline-{place}.js", script("timeline", str(place), payload)
 
 
 def benchmark_files(
@@ -160,52 +115,13 @@ def benchmark_files(
     standings: Mapping[SeriesKey, SeriesStanding],
 ) -> Iterator[tuple[str, bytes]]:
     """Yield the data files of a benchmark, each with its path in the site."""
-    index = script("benchmark", benchmark.slug, _index(benchmark, listed, standings))
-    yield f"data/{benchmark.slug}.js", index
+    index = {"chunk": CHUNK, **listing(benchmark.series, listed, standings)}
+    yield f"data/{benchmark.slug}.js", script("benchmark", benchmark.slug, index)
     for number, start in enumerate(range(0, len(benchmark.series), CHUNK)):
         name = f"{benchmark.slug}.{number}"
         some = benchmark.series[start : start + CHUNK]
         chunk = [_entry(series, changes.get(series.key, ())) for series in some]
         yield f"data/{name}.js", script("chunk", name, chunk)
-
-
-def _index(
-    benchmark: ListedBenchmark, listed: Catalogue, standings: Mapping[SeriesKey, SeriesStanding]
-) -> dict[str, Any]:
-    cases = tuple(dict.fromkeys(series.key.case for series in benchmark.series))
-    metrics = tuple(
-        dict.fromkeys(
-            (series.key.metric, series.unit, series.direction) for series in benchmark.series
-        )
-    )
-    environments = tuple(dict.fromkeys(series.key.environment for series in benchmark.series))
-    case_places = {case: place for place, case in enumerate(cases)}
-    metric_places = {metric: place for place, metric in enumerate(metrics)}
-    environment_places = {key: place for place, key in enumerate(environments)}
-    return {
-        "name": shown(benchmark.name),
-        "chunk": CHUNK,
-        "cases": [[shown(case), shown(axes_of(case))] for case in cases],
-        "metrics": [
-            [shown(metric), clean_line(unit, 30), direction] for metric, unit, direction in metrics
-        ],
-        "environments": [
-            [shown(key), listed.labels[key], listed.places[key]] for key in environments
-        ],
-        "series": [
-            [
-                case_places[series.key.case],
-                metric_places[series.key.metric, series.unit, series.direction],
-                environment_places[series.key.environment],
-                *_standing(standings.get(series.key)),
-            ]
-            for series in benchmark.series
-        ],
-    }
-
-
-def _standing(standing: SeriesStanding | None) -> tuple[int, int]:
-    return (WORDS.index(standing.word), int(standing.new)) if standing else (0, 0)
 
 
 def _entry(series: Series, changes: Sequence[Change]) -> dict[str, Any]:

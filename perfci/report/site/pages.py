@@ -1,4 +1,4 @@
-"""An analysed history for people: the site's pages, feed and badge; Markdown; lines to print."""
+"""An analysed history for people: the site's pages, Markdown, and lines to print."""
 
 from __future__ import annotations
 
@@ -8,9 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from perfci.report.clean import clean_line
 from perfci.report.site import words
-from perfci.report.site.catalogue import Catalogue, ListedBenchmark, catalogue, standings
 from perfci.report.site.data import benchmark_files, search_file, timeline_file
-from perfci.report.site.rows import TrendRows, row_text
+from perfci.report.site.lists import (
+    Catalogue,
+    ListedBenchmark,
+    TrendRows,
+    catalogue,
+    row_text,
+    standings,
+)
 from perfci.report.site.words import SortedEvents, shown, sort_events
 from perfci.report.templates import (
     LIMIT,
@@ -33,8 +39,6 @@ ASSETS = (
     "decode.js", "plot.js", "chart.js", "runs.js", "card.js", "benchmark.js", "overview.js",
     "address.js", "forge.js", "view.js",
 )  # fmt: skip
-_LETTER = 6.6
-"""Width in px of a letter in 11 px Verdana. It is generous: a badge must not cut its text."""
 _MOST_DATES = 60
 """Missing dates that are listed of an environment."""
 MOST_LINES, _LONGEST_NOTE = 20, 400
@@ -60,7 +64,6 @@ def render_site(trend: Trend) -> Iterator[tuple[str, bytes]]:
     name, search = search_file(listed, standing)
     yield name, search
     groups = sort_events(trend)
-    yield badge_file(groups, trend)
     yield "index.html", overview_page(trend, groups, listed, len(search))
 
 
@@ -143,31 +146,6 @@ def scope_text(trend: Trend, listed: Catalogue) -> str:
     ]
     newest = max((run.measured_at for run in runs), default="")
     return "; ".join(parts) + (f"; the newest of {words.day(newest)}" if newest else "")
-
-
-def badge_file(groups: SortedEvents, trend: Trend) -> tuple[str, bytes]:
-    """Return the badge, which shows the number of open regressions."""
-    open_ = len(groups.open)
-    text = counted(open_, "regression") if open_ else "no regression"
-    if not trend.series:
-        text = "no data"
-    colour = "#b3261e" if open_ else "#0b6b3a" if trend.series else "#565f6b"
-    return "badge.svg", "".join(_badge("performance", text, colour)).encode()
-
-
-def _badge(name: str, label: str, colour: str) -> Iterator[str]:
-    left, right = (round(len(text) * _LETTER) + 12 for text in (name, label))
-    yield (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + right}" height="20" role="img" '
-        f'aria-label="{name}: {label}"><title>{name}: {label}</title>'
-        f'<rect width="{left + right}" height="20" rx="3" fill="#3b424a"/>'
-        f'<path d="M{left} 0h{right - 3}a3 3 0 0 1 3 3v14a3 3 0 0 1 -3 3h-{right - 3}z" '
-        f'fill="{colour}"/><g fill="#fff" font-size="11" text-anchor="middle" '
-        f'font-family="Verdana,DejaVu Sans,sans-serif">'
-    )
-    for text, middle in ((name, left / 2), (label, left + right / 2)):
-        yield f'<text x="{middle:g}" y="14">{text}</text>'
-    yield "</g></svg>\n"
 
 
 def tiles(health: Health) -> tuple[Mapping[str, str], ...]:

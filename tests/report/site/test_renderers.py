@@ -77,9 +77,6 @@ def test_what_is_withdrawn_is_said_with_its_reason() -> None:
         ("lost", True),
     ]
     assert "Withdrawn" not in front(year())
-    assert (
-        b"1 regression<" in dict(render_site(with_changes(year(), year().changes[0])))["badge.svg"]
-    )
 
 
 def test_markdown_names_new_changes_and_folds_the_rest() -> None:

@@ -60,7 +60,7 @@ def test_strangers_names_stay_text_in_the_browser(watched: Watched, tmp_path: Pa
     page.get_by_role("button", name=f"Show {len(trend.series) - 12} more").click()
     assert page.locator("#results tbody tr").count() == len(trend.series)
     assert page.locator("img, iframe, [onerror]").count() == 0
-    own = "[href^='benchmarks/'], [href='#words'], [href='badge.svg']"
+    own = "[href^='benchmarks/'], [href='#words']"
     assert page.locator(f"main a:not({own})").count() == 0
     page.get_by_label("Search").fill("onerror=pwned=1")
     link = page.locator("#results a", has_text="onerror=pwned=1")
@@ -76,10 +76,7 @@ def test_no_file_of_the_site_leaves_it(tmp_path: Path) -> None:
     site = write_site(hostile(), tmp_path / "site")
     assert {path.name for path in tmp_path.iterdir()} == {"site"}
     folders = {"assets", "benchmarks", "data"}
-    assert {path.name for path in site.iterdir()} == {
-        *folders,
-        *("index.html", "badge.svg"),
-    }
+    assert {path.name for path in site.iterdir()} == {*folders, "index.html"}
     assert len(list((site / "benchmarks").iterdir())) == len(
         {benchmark_of(one.key.case) for one in hostile().series}
     )
