@@ -235,8 +235,3 @@ def day_of(moment: str) -> int | None:
         return (date.fromisoformat(moment[:10]) - _FIRST_DAY).days
     except ValueError:
         return None
-
-
-def date_of(day: int) -> str:
-    """Return ``YYYY-MM-DD`` of a day counted from 1970."""
-    return (_FIRST_DAY + timedelta(days=day)).isoformat()

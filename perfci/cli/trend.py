@@ -34,7 +34,7 @@ from perfci.outputs import (
 )
 
 if TYPE_CHECKING:
-    from perfci.commands.notifications import Notifications
+    from perfci.forges.notifications import Notifications
     from perfci.trend import Trend
 
 _UNMEASURED = (
@@ -76,8 +76,8 @@ notification_options = stack(
 
 def notifications_of(**given: Any) -> Notifications:
     """Return the recipients that ``notification_options`` name."""
-    from perfci.commands.notifications import Notifications
     from perfci.forges import actions
+    from perfci.forges.notifications import Notifications
 
     given["report_url"] = given["report_url"] or actions.run_url()
     return Notifications(**given)

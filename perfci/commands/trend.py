@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfci.commands.notifications import Notifications
 from perfci.errors import UsageError
+from perfci.forges.notifications import Notifications
 from perfci.outputs import Say, silent
 from perfci.trend import KnownChange, Trend
 
@@ -131,7 +131,7 @@ def trend_of(
         series=arranged.series,
         changes=changes,
         drifts=analysed.drifts,
-        health=health(history.outcomes(), arranged.timelines),
+        health=health(history.outcomes()),
         releases=release_runs(git.tags, git.order, arranged.timelines),
         notes=(*first, *git.notes, *arranged.notes),
         too_few=analysed.too_few,

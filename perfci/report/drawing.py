@@ -72,11 +72,7 @@ def scale_of(values: NDArray[Any]) -> float:
     largest = float(sizes.max())
     if largest < _LARGEST and bool((values == np.rint(values)).all()):
         return 1.0
-    middle = len(sizes) // 2  # np.median takes four times as long for the same
-    # divide first: the sum of two large values could overflow
-    ordered = np.partition(sizes / 4.0, (max(0, middle - 1), middle))
-    lower = middle if len(sizes) % 2 else middle - 1
-    typical = 2.0 * float(ordered[lower] + ordered[middle]) or largest
+    typical = 4.0 * float(np.median(sizes / 4.0)) or largest  # the mean of two could overflow
     digits = 10.0 ** max(math.floor(math.log10(typical)) - _CHART_DIGITS, -300)
     return max(digits, largest / _LARGEST, _LEAST_SCALE)
 

@@ -296,7 +296,6 @@ class Health:
     reports: int
     comparisons: int
     inconclusive: int
-    missing_nights: Mapping[str, tuple[str, ...]]
 
     @property
     def false_alarm_rate(self) -> float | None:

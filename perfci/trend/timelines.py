@@ -18,15 +18,13 @@ from perfci.trend import (
     Timeline,
     benchmark_of,
 )
-from perfci.units import counted, date_of, day_of, in_utc, unit_factor
+from perfci.units import counted, in_utc, unit_factor
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _LONGEST_CHAIN = 100
 """Most aliases that are followed one after the other. Aliases in a circle would have no end."""
-_OWN_SOURCES = {"run", "compare", "check", "nightly"}
-"""Sources of runs that perfci measured itself. Other runs were imported now and then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,8 +321,8 @@ def _between(runs: Sequence[RunHeader], placed: list[int], nameless: list[int]) 
     return [i for *_, i in sorted(keyed)]
 
 
-def health(outcomes: Sequence[GateOutcome], timelines: Mapping[str, Timeline]) -> Health:
-    """Return the gate's health, from how its reports ended and when it measured."""
+def health(outcomes: Sequence[GateOutcome]) -> Health:
+    """Return the gate's health, from how its reports ended."""
     same = [outcome for outcome in outcomes if outcome.same]
     return Health(
         same_reports=len(same),
@@ -332,17 +330,4 @@ def health(outcomes: Sequence[GateOutcome], timelines: Mapping[str, Timeline]) -
         reports=len(outcomes),
         comparisons=sum(outcome.comparisons for outcome in outcomes),
         inconclusive=sum(outcome.inconclusive for outcome in outcomes),
-        missing_nights={
-            key: _missing_nights(line)
-            for key, line in sorted(timelines.items())
-            if any(run.source in _OWN_SOURCES for run in line.runs)
-        },
     )
-
-
-def _missing_nights(timeline: Timeline) -> tuple[str, ...]:
-    """Return the dates between the first and the last run on which nothing was measured."""
-    days = {day for run in timeline.runs if (day := day_of(run.measured_at)) is not None}
-    if not days:
-        return ()
-    return tuple(date_of(day) for day in range(min(days), max(days)) if day not in days)

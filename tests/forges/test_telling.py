@@ -11,8 +11,8 @@ import pytest
 
 from perfci.cli.printing import say
 from perfci.cli.trend import notification_options, notifications_of
-from perfci.commands.notifications import Notifications, send_news
 from perfci.errors import OutsideError, UsageError
+from perfci.forges.notifications import Notifications, send_news
 from tests.forges.github.server import REPOSITORY, TOKEN, FakeGitHub
 from tests.forges.receiver import Answer, Receiver
 from tests.forges.trends import KEY, change, series, trend

@@ -67,7 +67,6 @@ def health(**changed: Any) -> Health:
         "reports": 50,
         "comparisons": 400,
         "inconclusive": 8,
-        "missing_nights": {ENVIRONMENT: ("2026-11-05",)},
     }
     return Health(**(fields | changed))
 

@@ -39,8 +39,6 @@ ASSETS = (
     "decode.js", "plot.js", "chart.js", "runs.js", "card.js", "benchmark.js", "overview.js",
     "address.js", "forge.js", "view.js",
 )  # fmt: skip
-_MOST_DATES = 60
-"""Missing dates that are listed of an environment."""
 MOST_LINES, _LONGEST_NOTE = 20, 400
 """In the lines to print: rows of a list, characters of a note."""
 MOST_ROWS, _MOST_NOTES = 25, 10
@@ -95,7 +93,6 @@ def overview_page(
         "withdrawn": tuple(map(words.withdrawal_text, trend.withdrawn[:MOST_EARLIER])),
         "withdrawn_more": max(0, len(trend.withdrawn) - MOST_EARLIER),
         "tiles": tiles(trend.health),
-        "missing": tuple(_missing_dates(trend.health, listed)),
         "notes": [clean_line(note, 1000) for note in trend.notes],
         "empty": not trend.series,
         "search_bytes": search_bytes,
@@ -150,43 +147,22 @@ def scope_text(trend: Trend, listed: Catalogue) -> str:
 
 def tiles(health: Health) -> tuple[Mapping[str, str], ...]:
     """Return the gate's figures, each with its name and its basis (or the data it would need)."""
-    reports = counted(health.same_reports, "A/A report")
     alarms = ("not known", "No report compared a commit with itself: record A/A runs to know.")
     if health.false_alarm_rate is not None:
         # Clopper and Pearson's upper 95 % bound for 0 failures in n reports
         bound = 1.0 - 0.05 ** (1.0 / health.same_reports)
         below = "" if health.same_failed else f"; the rate is below {format_share(bound)}"
-        basis = f"{health.same_failed:,} of {reports} failed{below}"
-        alarms = (format_share(health.false_alarm_rate), basis)
+        basis = f"{health.same_failed:,} of {counted(health.same_reports, 'A/A report')} failed"
+        alarms = (format_share(health.false_alarm_rate), basis + below)
     undecided = ("not known", "No comparison is recorded: compare with --record to know.")
     if health.inconclusive_share is not None:
         basis = f"{health.inconclusive:,} of {health.comparisons:,} gating comparisons"
-        undecided = (
-            format_share(health.inconclusive_share),
-            f"{basis}, in {counted(health.reports, 'report')}",
-        )
-    missing = ("not known", "perfci measured no run. Imported runs follow no schedule.")
-    if health.missing_nights:
-        dates = health.missing_nights.values()
-        where = counted(len(dates), "environment")
-        missing = (f"{sum(map(len, dates)):,}", f"in {sum(map(bool, dates))} of {where}")
-    figures = {"False alarms": alarms, "Inconclusive": undecided, "Missing dates": missing}
+        where = f", in {counted(health.reports, 'report')}"
+        undecided = (format_share(health.inconclusive_share), basis + where)
     return tuple(
         {"name": name, "figure": figure, "basis": basis}
-        for name, (figure, basis) in figures.items()
+        for name, (figure, basis) in (("False alarms", alarms), ("Inconclusive", undecided))
     )
-
-
-def _missing_dates(health: Health, listed: Catalogue) -> Iterator[dict[str, Any]]:
-    """Yield the environments with missing dates. Their dates are newest first."""
-    for environment, dates in health.missing_nights.items():
-        if dates:
-            yield {
-                "environment": listed.labels.get(environment, shown(environment)),
-                "count": len(dates),
-                "dates": sorted(dates, reverse=True)[:_MOST_DATES],
-                "more": max(0, len(dates) - _MOST_DATES),
-            }
 
 
 def trend_lines(trend: Trend) -> tuple[str, ...]:

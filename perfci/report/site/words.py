@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from shlex import quote
 from statistics import median
@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 from perfci.report.clean import clean_line
 from perfci.trend import (
     Change,
-    ChangeStatus,
     Drift,
     Evidence,
     Trend,
@@ -48,8 +47,9 @@ def headline(trend: Trend, groups: SortedEvents) -> str:
     """Return the most important facts of the trend, in one sentence without its full stop."""
     if not trend.series:
         return "Nothing is recorded yet"
-    new = changes_of(groups.open, "new", worse=True)
-    worse, better = series_of(new), series_of(changes_of(groups.new_better, "new", worse=False))
+    new = [each for event in groups.open for each in event.changes if each.status == "new"]
+    worse = len({change.series for change in new})
+    better = len({change.series for event in groups.new_better for change in event.changes})
     older = len(groups.open_worse)
     days = f" in the last {trend.recent_days} days" if trend.changes else ""
     since = " since the last report" if trend.reported_before else days
@@ -224,18 +224,6 @@ def shown(name: str) -> str:
     return clean_line(name, LONGEST_NAME)
 
 
-def series_of(changes: Sequence[Change] | Sequence[Drift]) -> int:
-    """Return how many series the changes are of."""
-    return len({change.series for change in changes})
-
-
-def names_text(names: Sequence[str], most: int, shown: Callable[[str], str]) -> str:
-    """Return the first ``most`` benchmarks, each as ``shown``, and how many more there are."""
-    rest = len(names) - most
-    text = ", ".join(map(shown, names[:most]))
-    return f"{text} and {counted(rest, 'more benchmark')}" if rest > 0 else text
-
-
 def short(sha: str) -> str:
     """Return the beginning of a commit's hash. It is cleaned: an import may hold any text here."""
     return clean_line(sha)[:SHORT]
@@ -325,13 +313,3 @@ def _group(event: TrendEvent) -> str:
 def _severity(event: TrendEvent) -> float:
     """Return a sort key: the size that the event's row shows, infinite for a change from zero."""
     return abs(math.log(median(event.costs))) if event.costs else math.inf
-
-
-def changes_of(events: Sequence[TrendEvent], status: ChangeStatus, *, worse: bool) -> list[Change]:
-    """Return the changes of ``events`` with this ``status`` and direction."""
-    return [
-        change
-        for event in events
-        for change in event.changes
-        if change.status == status and change.worse is worse
-    ]

@@ -10,7 +10,7 @@ import pytest
 
 from perfci.errors import OutsideError
 from perfci.forges.github import GitHubClient, Refused
-from perfci.forges.issues import MOST, mark_of, tell_issues
+from perfci.forges.notifications import MOST, mark_of, tell_issues
 from perfci.trend import Change, SeriesKey, Trend
 from tests.forges.github.server import BOT, FakeGitHub, Fault, dropped, limited
 from tests.forges.trends import CASE, ENVIRONMENT, SHAS, change, event, many, trend

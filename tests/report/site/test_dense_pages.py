@@ -52,7 +52,6 @@ def busy() -> Trend:
         drifts=drifts,
         withdrawn=(Withdrawal(known),) * PARTS,
         notes=tuple(f"Note {n} is a sentence about the history." for n in range(PARTS)),
-        health=replace(year().health, missing_nights={}),
     )
     return with_changes(trend, *changes)
 

@@ -1,36 +1,41 @@
-"""Issues of a trend's regressions: what they say, and how they are brought to say it.
+"""The recipients of a trend's news: GitHub issues, and messages to any service of apprise.
 
 There is one issue per new event that made something worse, up to ``MOST`` in one report. The text
 up to the end mark is rewritten while the issue is open. What people add below it stays. When its
 regressions are fixed or acknowledged, the issue says so and is closed, in one write, so that
 neither can happen twice. A closed issue is never touched again: people who close or reopen an issue
-by hand have the last word.
+by hand have the last word. As for comments (see ``posting``), no write is repeated as such.
 
-As for comments (see ``posting``), no write is repeated as such. What was written is remembered,
-because GitHub's lists may lag behind.
+Messages are plain text. Strangers' names in them can't mention anyone, and can't link. Addresses
+hold secrets, and are shown nowhere.
 """
 
 from __future__ import annotations
 
 import hashlib
+import importlib.util
+import logging
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Literal
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
-from perfci.forges.actions import SHA, same_name
-from perfci.forges.github import GitHubClient, Issue, IssueContent
+from perfci.errors import OutsideError, UsageError, extra_advice
+from perfci.forges import actions
+from perfci.forges.github import GitHubClient, Issue, IssueContent, Refused
+from perfci.outputs import Say
 from perfci.report.clean import clean_line, code, escape, unlinked
-from perfci.report.site.words import (
-    event_size,
-    event_text,
-    facts,
-    names_text,
-    size_text,
-)
+from perfci.report.site.lists import TrendRows, catalogue, row_text, standings
+from perfci.report.site.words import event_size, event_text, facts, news_of, news_title, size_text
 from perfci.trend import Change, SeriesKey, Trend, TrendEvent
-from perfci.units import counted
+from perfci.units import counted, first_of, listed
 
+_ADDRESS = re.compile(r"https?://[A-Za-z0-9][^\s()<>|`\"\\]{0,1000}")
+"""A web address that is safe to link as it is."""
+_MOST_SHOWN = 20
+"""Events with a line each. The others are counted."""
+_LONGEST_LINE = 400
 MOST = 20
 """New issues per report. No one reads more."""
 _LONGEST_BODY = 65_536
@@ -50,6 +55,135 @@ _LONGEST_TITLE = 200
 """Characters of a title. GitHub takes 256, and a zero-width space may break its links."""
 _OPEN = {"new", "known"}
 """The statuses of an open change."""
+# apprise logs a failure with what it was about to send, and to which address
+logging.getLogger("apprise").addHandler(logging.NullHandler())
+
+
+@dataclass(frozen=True, slots=True)
+class Notifications:
+    """The recipients of a trend's news. ``notify`` are apprise's addresses, which are secrets.
+
+    ``report_url`` is linked.
+    """
+
+    notify: tuple[str, ...] = ()
+    github_issue: bool = False
+    repository: str | None = None
+    issue_author: str = "github-actions[bot]"
+    report_url: str = ""
+
+    def check(self, *, remember: bool = True) -> None:
+        """Raise an error early if a recipient could not be reached afterwards.
+
+        Without ``remember``, news would stay new and be sent each time. That is refused.
+        """
+        if not remember and (self.notify or self.github_issue):
+            raise UsageError(
+                "notified-twice",
+                "--no-remember is given with --notify or --github-issue",
+                "News that are not remembered would be sent each time. Leave one of them out "
+                "(PERFCI_NOTIFY= switches messages off).",
+            )
+        if self.report_url and not _ADDRESS.fullmatch(self.report_url):
+            raise UsageError(
+                "bad-address",
+                f"--report-url is {self.report_url!r}, no address that can be linked",
+                "Give it as in https://example.org/report, without blanks and brackets.",
+            )
+        _services(self.notify)
+        if self.github_issue:
+            self._client().close()
+
+    def send(self, trend: Trend, say: Say) -> None:
+        """Send the news. OutsideError if a recipient can't be reached.
+
+        Messages come last, because they can't be taken back. After a failure, the issues that were
+        written are found again.
+        """
+        if self.github_issue:
+            self._write_issues(trend, say)
+        if self.notify and (names := send_news(self.notify, trend, self.report_url)):
+            say(f"sent the news to {listed(names)}")
+
+    def _write_issues(self, trend: Trend, say: Say) -> None:
+        with closing(self._client()) as client:
+            try:
+                outcomes = tell_issues(client, trend, self.issue_author, report_url=self.report_url)
+            except Refused as failure:
+                say(f"issue not written, the token may not: {failure.message}", err=True)
+                return
+        for outcome in outcomes:
+            say(outcome)
+
+    def _client(self) -> GitHubClient:
+        return actions.client(self.repository, "issues: write")
+
+
+def send_news(addresses: Sequence[str], trend: Trend, report_url: str = "") -> tuple[str, ...]:
+    """Send the new events to each address, and return the services' names. Empty without news.
+
+    OutsideError if one of them took no message, after all others were sent theirs.
+    """
+    title, lines = _news(trend)
+    if not lines:
+        return ()
+    import apprise
+
+    body = "\n".join([*lines, *([f"The whole report: {report_url}"] if report_url else [])])
+    names: list[str] = []
+    refused: list[str] = []
+    for service in _services(addresses):
+        sender = apprise.Apprise()
+        sender.add(service)
+        sent = sender.notify(body=body, title=title, body_format=apprise.NotifyFormat.TEXT)
+        (names if sent else refused).append(str(service.service_name))
+    if refused:
+        others = f"; {listed(names)} did" if names else ""
+        raise OutsideError(
+            "not-notified",
+            f"{listed(refused)} took no message{others}",
+            "Try the address with apprise's own command: apprise -v -b test ADDRESS. What is new "
+            "stays new, and is sent to all of them again.",
+        )
+    return tuple(names)
+
+
+def _services(addresses: Sequence[str]) -> tuple[Any, ...]:
+    """Return apprise's service at each address. UsageError, without the address, if it has none."""
+    if not addresses:
+        return ()
+    if importlib.util.find_spec("apprise") is None:
+        raise UsageError(
+            "no-apprise", "--notify needs apprise, which isn't installed", extra_advice("notify")
+        )
+    import apprise
+
+    known = tuple(apprise.Apprise.instantiate(address) for address in addresses)
+    for number, service in enumerate(known, 1):
+        if service is None:
+            raise UsageError(
+                "bad-notify-address",
+                f"address {number} of --notify is none that apprise knows (it may be a secret, and "
+                "is not shown)",
+                "Give it as in slack://TOKEN/#CHANNEL (https://appriseit.com/services/), best by "
+                "PERFCI_NOTIFY.",
+            )
+        if service.overflow_mode == apprise.OverflowMode.UPSTREAM:  # the address names no other
+            service.overflow_mode = apprise.OverflowMode.SPLIT
+    return known
+
+
+def _news(trend: Trend) -> tuple[str, list[str]]:
+    """Return the title of the news, and a line for each new event."""
+    news = news_of(trend)
+    if not news:
+        return "", []
+    rows = TrendRows(trend, catalogue(trend, standings(trend)), drawn=False)
+    texts = (row_text(row, True) for row in rows.of(news[:_MOST_SHOWN]))
+    # Slack takes <…> for a mention or a link
+    lines = [unlinked(clean_line(text, _LONGEST_LINE)).replace("<", "<\u200b") for text in texts]
+    rest = len(news) - len(lines)
+    return news_title(news), [*lines, *([f"and {rest} more"] if rest else [])]
 
 
 def tell_issues(
@@ -145,7 +279,7 @@ def _title(event: TrendEvent) -> str:
     if event.series == 1:
         what = f"{clean_line(change.series.case, 120)} {clean_line(change.series.metric, 40)}"
     else:
-        names = names_text(event.benchmarks, _MOST_NAMES, lambda name: clean_line(name, 60))
+        names = first_of([clean_line(name, 60) for name in event.benchmarks], _MOST_NAMES)
         what = f"{event.series:,} series of {names}"
     size = f" by {event_size(event)}" if event_size(event) else ""
     line = clean_line(f"perfci: {what} got worse{size}", _LONGEST_TITLE)
@@ -175,7 +309,7 @@ def _ending(event: TrendEvent) -> tuple[Literal["", "completed", "not_planned"],
 
 def _commit(sha: str) -> str:
     """Return a commit's text. GitHub links a whole SHA if the repository has it."""
-    return sha if SHA.fullmatch(sha) else code(sha, 60) or "an unknown commit"
+    return sha if actions.SHA.fullmatch(sha) else code(sha, 60) or "an unknown commit"
 
 
 def mark_of(event_id: str) -> str:
@@ -202,6 +336,6 @@ def _ours(issues: Sequence[Issue], author: str) -> dict[str, Issue]:
     by_mark: dict[str, Issue] = {}
     for issue in sorted(issues, key=lambda issue: issue.number):
         mark = _MARK.match((issue.body or "").replace("\r\n", "\n"))
-        if mark and issue.user and same_name(issue.user.login, author):
+        if mark and issue.user and actions.same_name(issue.user.login, author):
             by_mark.setdefault(mark["id"], issue)
     return by_mark
