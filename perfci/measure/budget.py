@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
@@ -20,14 +20,14 @@ _SURE = 0.9
 
 
 def by_priority(
-    states: Sequence[CaseState], changed: Collection[str], rng: Random
+    states: Sequence[CaseState], changed: Mapping[str, int], rng: Random
 ) -> list[CaseState]:
     """Return the cases in the order in which a short budget measures them.
 
-    Cases whose benchmark file reaches ``changed`` code come first. Equal ones are in an order drawn
-    from ``rng``.
+    Those that reach most ``changed`` lines come first, then those that import a changed file (0),
+    then the others, which ``changed`` lacks. Equal ones are in an order drawn from ``rng``.
     """
-    return sorted(visiting_order(states, rng), key=lambda state: state.case.file not in changed)
+    return sorted(visiting_order(states, rng), key=lambda state: -changed.get(state.case.id, -1))
 
 
 @dataclass(slots=True)

@@ -9,16 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from pathlib import Path
 from shlex import quote
 from typing import Any
 
 from perfci.errors import OutsideError
-from perfci.files import read_regular
 from perfci.instruments import Instrument, Recorded, instruments, words
 from perfci.measure.plan import SessionPlan, SidePlan
 from perfci.measure.process_cleanup import measuring_begins, measuring_ended
 from perfci.measure.progress import CaseState
+from perfci.measure.used_code import text_in
 from perfci.measure.workers import BudgetEnded, TreeDeleted, Worker, WorkerEnded
 from perfci.measure.workplace import Workplace
 from perfci.model.case import Failure
@@ -208,18 +207,8 @@ def _require_sound(differences: Iterable[Difference]) -> None:
 
 def _changed(plan: SessionPlan, file: str) -> frozenset[int]:
     """Return the lines of head's file that differ from base's, if the file is in the tree."""
-    base, head = (_text(side.root, file) for side in plan.sides)
+    base, head = (text_in(side.root, file) for side in plan.sides)
     return frozenset() if head is None else changed_lines(base or "", head)
-
-
-def _text(root: Path, file: str) -> str | None:
-    try:  # the name is a stranger's: it may hold a zero byte, or name a pipe or a circle of links
-        path = (root / file).resolve()
-        if not path.is_relative_to(root.resolve()):
-            return None
-        return read_regular(path).decode("utf-8", "replace")
-    except (OSError, ValueError, RuntimeError):
-        return None
 
 
 def explain_moved(

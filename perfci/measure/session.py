@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
@@ -24,7 +24,7 @@ from perfci.measure.progress import (
 from perfci.measure.round import RoundSide, collector_notes, measure_round
 from perfci.measure.selection import in_groups, starting_order, visiting_order_by
 from perfci.measure.starters import Starters
-from perfci.measure.used_code import UsedCode, files_reaching_changes, is_harmless
+from perfci.measure.used_code import UsedCode, changed_lines_reached, is_harmless
 from perfci.measure.workers import BudgetEnded, TreeDeleted
 from perfci.measure.workplace import Workplace
 from perfci.model.case import Case, Failure
@@ -75,7 +75,7 @@ def measure_cases(
     everything = options.everything or options.all_rounds or options.keeper
     if not everything and is_harmless(workplace.plan, files):
         return _untouched(workplace.plan, chosen)
-    changed = files_reaching_changes(workplace.plan, files)
+    changed = changed_lines_reached(workplace.plan, chosen)
     measuring_begins()
     try:
         result = Session(workplace, options).measure(chosen, changed)
@@ -118,12 +118,10 @@ class Session:
         self._round_time_s = 0.0
         self._started = self._executor.now()
 
-    def measure(
-        self, cases: tuple[Case, ...], changed: Collection[str] = frozenset()
-    ) -> SessionResult:
+    def measure(self, cases: tuple[Case, ...], changed: Mapping[str, int]) -> SessionResult:
         """Measure ``cases`` until all are decided, the budget ends, or the user interrupts.
 
-        ``changed`` are the benchmark files that reach changed code: their cases come first.
+        ``changed`` has by case how many changed lines its benchmark reaches: such cases come first.
         """
         sides = [side.name for side in self._plan.sides]
         self._states = states = case_states(cases, sides)

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import ast
 import warnings
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
+from perfci.files import read_regular
 from perfci.measure.checkout.trees import cannot_be_code
 from perfci.measure.code_guard import CodeUsed
 from perfci.measure.plan import SessionPlan
 from perfci.measure.progress import CaseState
+from perfci.model.case import Case
+from perfci.verdict.why import changed_lines
 
 
 class UsedCode:
@@ -80,10 +84,114 @@ class UsedCode:
         return frozenset().union(*(used.own for side in self._used.values() for used in side))
 
 
-def files_reaching_changes(plan: SessionPlan, files: Collection[str]) -> set[str]:
-    """Return those of head's benchmark ``files`` that reach a committed change."""
-    changed = {plan.head_root / name for name in plan.differences.sources}
-    return _reaching(plan, changed, files)
+def changed_lines_reached(plan: SessionPlan, cases: Sequence[Case]) -> dict[str, int]:
+    """Return by case how many changed lines are in what its benchmark calls, as far as names tell.
+
+    A case whose benchmark file only imports a changed file has 0, and any other case none.
+    """
+    root, changed = plan.head_root, {plan.head_root / name for name in plan.differences.sources}
+    folders = _folders(plan)
+    lines = {
+        root / name: changed_lines(*(text_in(side.root, name) or "" for side in plan.sides))
+        for name in plan.differences.sources
+    }
+    files = _reaching(plan, changed, {case.file for case in cases})
+    known = {
+        file: [each for source in imported_by(root / file, folders) for each in _defined_in(source)]
+        for file in files
+    }
+    counts = {
+        (file, line): _count(lines, _reached(known[file], root / file, line))
+        for file, line in {(case.file, case.line) for case in cases if case.file in files}
+    }
+    return {case.id: counts[case.file, case.line] for case in cases if case.file in files}
+
+
+def text_in(root: Path, file: str) -> str | None:
+    """Return the text of a file of a tree, or None if it can't be read."""
+    try:  # the name is a stranger's: it may hold a zero byte, or name a pipe or a circle of links
+        path = (root / file).resolve()
+        if not path.is_relative_to(root.resolve()):
+            return None
+        return read_regular(path).decode("utf-8", "replace")
+    except (OSError, ValueError, RuntimeError):
+        return None
+
+
+def _count(lines: Mapping[Path, frozenset[int]], reached: Iterable[_NamedCode]) -> int:
+    spans: dict[Path, set[int]] = {}
+    for each in reached:
+        spans.setdefault(each.file, set()).update(range(each.first, each.last + 1))
+    return sum(len(spans.get(file, set()) & changed) for file, changed in lines.items())
+
+
+class _NamedCode(NamedTuple):
+    """A function, class, global or renamed import, its lines, and the names that stand in it."""
+
+    name: str
+    file: Path
+    first: int
+    last: int
+    mentions: frozenset[str]
+
+
+def _reached(known: Sequence[_NamedCode], file: Path, line: int) -> list[_NamedCode]:
+    """Return the benchmark's innermost definition around ``line``, and all that its names lead to.
+
+    Of a class, the methods whose names begin with ``setup`` belong to the benchmark, too.
+    """
+    around = [each for each in known if each.file == file and each.first <= line <= each.last]
+    if not around:
+        return []
+    outer, inner = (pick(around, key=lambda each: each.last - each.first) for pick in (max, min))
+    waiting = [inner] + [
+        each
+        for each in known
+        if each.name.startswith("setup")
+        and each.file == file
+        and outer.first <= each.first <= outer.last
+    ]
+    named: dict[str, list[_NamedCode]] = {}
+    for each in known:
+        named.setdefault(each.name, []).append(each)
+    seen: dict[_NamedCode, None] = {}
+    while waiting:
+        each = waiting.pop()
+        if each not in seen:
+            seen[each] = None
+            waiting += [code for name in each.mentions for code in named.get(name, ())]
+    return list(seen)
+
+
+@cache
+def _defined_in(file: Path) -> tuple[_NamedCode, ...]:
+    every = []
+    for node in (each for each in ast.walk(_tree(file)) if isinstance(each, ast.stmt)):
+        names: list[str | None] = []
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                names = [node.name]
+            case ast.Assign(targets=targets, col_offset=0):
+                names = [target.id for target in targets if isinstance(target, ast.Name)]
+            case ast.AnnAssign(target=ast.Name(id=name), col_offset=0):
+                names = [name]
+            case ast.Import() | ast.ImportFrom():
+                names = [alias.asname for alias in node.names]
+        decorators = getattr(node, "decorator_list", ())
+        first = min((each.lineno for each in decorators), default=node.lineno)
+        last = node.end_lineno or first
+        mentions = frozenset(_names_in(node)) if any(names) else frozenset()
+        every += [_NamedCode(name, file, first, last, mentions) for name in names if name]
+    return tuple(every)
+
+
+def _names_in(node: ast.AST) -> Iterator[str]:
+    for inner in ast.walk(node):
+        match inner:
+            case ast.Name(id=name) | ast.Attribute(attr=name) | ast.arg(arg=name):
+                yield name
+            case ast.alias(name=name):
+                yield from name.split(".")
 
 
 def is_harmless(plan: SessionPlan, files: Collection[str]) -> bool:
@@ -99,27 +207,33 @@ def is_harmless(plan: SessionPlan, files: Collection[str]) -> bool:
 
 
 def _reaching(plan: SessionPlan, changed: Collection[Path], files: Collection[str]) -> set[str]:
+    for cached in (_tree, _imported, _defined_in):
+        cached.cache_clear()  # another commit's files may have the same paths
+    folders = _folders(plan)
+    return {
+        file
+        for file in files
+        if changed and not imported_by(plan.head_root / file, folders).isdisjoint(changed)
+    }
+
+
+def _folders(plan: SessionPlan) -> tuple[Path, ...]:
     paths = plan.python_path_of(plan.sides[-1])
-    folders = (plan.head_root / plan.config.benchmarks, *map(Path, paths))
-    _imported.cache_clear()  # another commit's files may have the same paths
-    return {file for file in files if changed and reaches(plan.head_root / file, changed, folders)}
+    return (plan.head_root / plan.config.benchmarks, *map(Path, paths))
 
 
-def reaches(file: Path, changed: Collection[Path], folders: Sequence[Path]) -> bool:
-    """Return whether ``file`` is a ``changed`` file, or imports one, directly or not.
+def imported_by(file: Path, folders: tuple[Path, ...]) -> set[Path]:
+    """Return ``file`` and the files that it imports, directly or not.
 
     Modules are looked for in ``folders``. An import by a computed name isn't seen, nor is a file
     that is read or loaded otherwise.
     """
     waiting, seen = [file], {file}
     while waiting:
-        path = waiting.pop()
-        if path in changed:
-            return True
-        following = _imported(path, tuple(folders)) - seen
+        following = _imported(waiting.pop(), folders) - seen
         seen |= following
         waiting += following
-    return False
+    return seen
 
 
 @cache  # benchmark files import the same library
@@ -127,15 +241,20 @@ def _imported(file: Path, folders: tuple[Path, ...]) -> frozenset[Path]:
     return frozenset(_imported_files(file, folders))
 
 
-def _imported_files(file: Path, folders: Sequence[Path]) -> Iterator[Path]:
+@cache
+def _tree(file: Path) -> ast.Module:
+    nothing = ast.Module([], [])
     if file.suffix != ".py":
-        return
+        return nothing
     try:
         with warnings.catch_warnings(action="ignore"):
-            tree = ast.parse(file.read_bytes())
+            return ast.parse(file.read_bytes())
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
-        return
-    for node in ast.walk(tree):
+        return nothing
+
+
+def _imported_files(file: Path, folders: Sequence[Path]) -> Iterator[Path]:
+    for node in ast.walk(_tree(file)):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield from _module_files(alias.name.split("."), folders)

@@ -352,12 +352,6 @@ def _with_place(finding: Difference) -> str:
     return f"{words(finding)}{_at(finding.file, finding.line)}"
 
 
-def first_line(why: Why, row: Comparison) -> str:
-    """Return the likeliest reason why a row moved, with its place."""
-    leads = leading(why.differences, (row,))
-    return _with_place(leads[0]) if leads else UNEXPLAINED
-
-
 def unavailable_lines(why: Why) -> Iterator[str]:
     """Yield the instruments that were unavailable, grouped by the reason."""
     by_reason: dict[str, list[str]] = {}

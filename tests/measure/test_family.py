@@ -70,7 +70,7 @@ def rounds_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
             shown=SimpleNamespace(progress=lambda _: None),
         )
         session = Session(workplace, SessionOptions(scale=scale))
-        return session.measure(tuple(case(f"case{n}") for n in range(cases))).rounds
+        return session.measure(tuple(case(f"case{n}") for n in range(cases)), {}).rounds
 
     return count
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from perfci.measure.budget import Budget
+from perfci.measure.budget import Budget, by_priority
+from perfci.measure.plan import Differences, SessionPlan
 from perfci.measure.progress import CaseNeeds, case_states
-from perfci.measure.used_code import reaches
+from perfci.measure.used_code import changed_lines_reached, imported_by
 from perfci.model.case import Case
 from perfci.model.measuring import MeasureSettings
 from perfci.verdict.policy import Policy
@@ -114,4 +117,128 @@ def test_a_benchmark_file_reaches_what_it_imports_directly_or_not(
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
-    assert reaches(tmp_path / "bench.py", {tmp_path / changed}, (tmp_path,)) is reached
+    assert (tmp_path / changed in imported_by(tmp_path / "bench.py", (tmp_path,))) is reached
+
+
+LIBRARY = """\
+import other
+
+LIMIT = 10
+
+def encode(x):
+    return inner(x)
+
+def inner(x):
+    return x
+
+def alone(x):
+    return x
+
+def limited(x):
+    return x[:LIMIT]
+
+class Net:
+    def __init__(self):
+        self.depth = 1
+
+    def forward(self, x):
+        return x
+"""
+SUITE = """\
+import perfci
+from library import *
+from library import encode as enc
+import library
+
+def helper(x):
+    return enc(x)
+
+@perfci.benchmark
+def encoding():
+    return lambda: helper(1)
+
+@perfci.benchmark
+def alone_only():
+    return lambda: library.alone(1)
+
+@perfci.benchmark
+def limiting():
+    from library import limited
+    return lambda: limited(1)
+
+@perfci.benchmark
+def network():
+    net = Net()
+    return lambda: net(1)
+
+@perfci.benchmark
+def nothing():
+    return lambda: sum(range(9))
+
+class TimeNet:
+    def setup(self):
+        self.net = library.Net()
+
+    def time_it(self):
+        self.net(1)
+
+def test_fixture(benchmark, encoded):
+    benchmark(len, encoded)
+
+def encoded():
+    return enc(1)
+"""
+CASES = ("encoding", "alone_only", "limiting", "network", "nothing", "time_it", "test_fixture")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reached"),
+    [
+        ("    return inner(x)", "    y = x\n    return inner(y)",
+         {"encoding": 2, "test_fixture": 2}),
+        ("def inner(x):\n    return x", "def inner(x):\n    return +x",
+         {"encoding": 1, "test_fixture": 1}),
+        ("def alone(x):\n    return x", "def alone(x):\n    return -x", {"alone_only": 1}),
+        ("LIMIT = 10", "LIMIT = 99", {"limiting": 1}),
+        ("depth = 1", "depth = 2", {"network": 1, "time_it": 1}),
+        ("self, x):\n        return x", "self, x):\n        return x + 1",
+         {"network": 1, "time_it": 1}),
+        ("import other", "import others", {}),
+    ],
+)  # fmt: skip
+def test_cases_whose_calls_lead_to_changed_lines_go_before_those_that_only_import_them(
+    tmp_path: Path, old: str, new: str, reached: dict[str, int]
+) -> None:
+    plan = two_trees(tmp_path, LIBRARY, LIBRARY.replace(old, new))
+    lines = SUITE.splitlines()
+    cases = [
+        Case(name, name, {}, "benchmarks/bench.py", 1 + next(
+            number for number, line in enumerate(lines) if f"def {name}" in line
+        ), "")
+        for name in CASES
+    ]  # fmt: skip
+    unrelated = Case("unrelated", "unrelated", {}, "benchmarks/bench_other.py", 3, "")
+    counts = changed_lines_reached(plan, [*cases, unrelated])
+    assert {case: count for case, count in counts.items() if count} == reached
+    assert set(counts) == set(CASES)
+    order = by_priority(case_states((unrelated, *cases), ["head"]), counts, Random(1))
+    assert {state.case.id for state in order[: len(reached)]} == set(reached)
+    assert order[-1].case.id == "unrelated"
+
+
+def two_trees(folder: Path, base: str, head: str) -> SessionPlan:
+    for name, library in (("base", base), ("head", head)):
+        benchmarks = folder / name / "benchmarks"
+        benchmarks.mkdir(parents=True)
+        (folder / name / "library.py").write_text(library)
+        (benchmarks / "bench.py").write_text(SUITE)
+        (benchmarks / "bench_other.py").write_text("import perfci\n")
+    root = folder / "head"
+    plan: Any = SimpleNamespace(
+        sides=tuple(SimpleNamespace(root=folder / name) for name in ("base", "head")),
+        head_root=root,
+        config=SimpleNamespace(benchmarks="benchmarks"),
+        differences=Differences(sources=("library.py",)),
+        python_path_of=lambda _side: (str(root),),
+    )
+    return plan
