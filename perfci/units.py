@@ -34,6 +34,8 @@ _TEXT = re.compile(
     r"\s*(Z|[+-]\d\d:?\d\d)?\s*"
 )
 """The forms of time that tools write. ``datetime.fromisoformat`` knows fewer (no slashes)."""
+_NUMBER = r"([0-9.]+(?:e[+-]?[0-9]+)?)"
+_DURATION = re.compile(rf"(?:{_NUMBER}h)?(?:{_NUMBER}m)?(?:{_NUMBER}s)?|{_NUMBER}")
 _FIRST_DAY = date(1970, 1, 1)
 _END = datetime.max.replace(microsecond=0, tzinfo=UTC).timestamp() + 1
 """The end of the year 9999, in s since 1970."""
@@ -126,10 +128,12 @@ def first_of(words: Sequence[str], most: int) -> str:
 
 
 def parse_duration(text: str) -> float:
-    """Return seconds for ``90``, ``90s``, ``5m`` or ``1h``; ValueError for all else."""
-    stripped = text.strip().lower().replace(" ", "")
-    scale = {"s": 1.0, "m": 60.0, "h": 3600.0}.get(stripped[-1:])
-    seconds = float(stripped[:-1]) * scale if scale else float(stripped)
+    """Return seconds for ``90``, ``90s``, ``2m30s`` or ``1h``; ValueError for all else."""
+    parts = _DURATION.fullmatch(text.lower().replace(" ", ""))
+    if parts is None:
+        raise ValueError(f"not a duration: {text!r}")
+    hours, minutes, seconds, bare = (float(part or 0) for part in parts.groups())
+    seconds += hours * 3600.0 + minutes * 60.0 + bare
     if not math.isfinite(seconds) or seconds <= 0:
         raise ValueError(f"not a duration: {text!r}")
     return seconds

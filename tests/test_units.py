@@ -33,13 +33,28 @@ def test_a_ratio_reads_as_a_signed_change(ratio: float | None, text: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("text", "seconds"), [("90", 90), ("90s", 90), (" 5 m ", 300), ("1.5H", 5400)]
+    ("text", "seconds"),
+    [
+        ("90", 90),
+        ("90s", 90),
+        (" 5 m ", 300),
+        ("1.5H", 5400),
+        ("2m30s", 150),
+        ("1h5m", 3900),
+        ("1h 0.5m 3 s", 3633),
+        ("1h10s", 3610),
+        ("1e-05", 1e-5),
+        ("1e+17", 1e17),
+    ],
 )
 def test_a_duration_is_read_with_and_without_a_unit(text: str, seconds: float) -> None:
     assert parse_duration(text) == seconds
 
 
-@pytest.mark.parametrize("text", ["", "s", "0", "-5m", "nan", "inf", "five", "1d", "1e999"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "s", "0", "-5m", "nan", "inf", "five", "1d", "1e999", "30s2m", "2m2m", "1h30", "ms"],
+)
 def test_what_is_no_duration_is_refused(text: str) -> None:
     with pytest.raises(ValueError):
         parse_duration(text)

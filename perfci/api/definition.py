@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import itertools
 import re
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
@@ -144,6 +145,9 @@ def benchmark(
         labels = check.labels(axes, ids or {})
         check.metric_names("metrics", metrics or ())
         check.metric_names("thresholds", tuple(thresholds or ()))
+        if target.__module__ == "__main__" and "__file__" in target.__globals__:  # no notebook
+            command = f"perfci run -k {name or target.__name__}"
+            warnings.warn(f"this measures nothing: `{command}` does", stacklevel=3)
         check.timeout(timeout)
         defined = Benchmark(
             name=check.name(name or target.__name__),

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
 from perfci.cli.options import FILE, config_option, root_here
-from perfci.cli.printing import is_quiet, say, show
+from perfci.cli.printing import is_quiet, is_terminal, say, show
 from perfci.cli.report import exit_code, worst_code
 from perfci.commands.workflows import ASKED_FOR, MOST_SHARDS, TRIGGERS, CiOptions
 from perfci.errors import EXIT_PASS
@@ -94,6 +96,9 @@ def comment_command(exit_with_verdict: bool, **given: Any) -> int:
     return worst_code(exit_code(report, strict=strict) for report in reports)
 
 
+_STRICT = "Shall an inconclusive verdict fail the check?"
+
+
 @click.command("init", epilog="Example: perfci init --github --runner self-hosted --runner gpu")
 @click.option("--benchmarks", default="benchmarks", show_default=True, help="The folder to use.")
 @click.option("--github", is_flag=True, help="Write GitHub workflows too.")
@@ -161,17 +166,23 @@ def comment_command(exit_with_verdict: bool, **given: Any) -> int:
     metavar="PATH",
     help="The Python that has torch and measures (default: .venv's or venv's, else perfci's own).",
 )
+@click.option(
+    "--strict/--no-strict",
+    default=None,
+    help="Whether an inconclusive verdict fails the check (default: --github asks, else not).",
+)
 def init_command(
     benchmarks: str,
     github: bool,
     package: str,
     measuring_python: str,
+    strict: bool | None,
     **given: Any,
 ) -> None:
     """Write a configuration and a first benchmark, and show what to do next.
 
     Nothing that exists is overwritten. --github adds the workflows that measure and comment.
-    The other options are about these files.
+    --python and --strict complete a configuration that lacks them.
     """
     from perfci.commands.init import initialise
     from perfci.measure.checkout.git import open_repository
@@ -181,14 +192,16 @@ def init_command(
     options = CiOptions(**given)
     if options != CiOptions() and not github:
         raise click.UsageError("these options are about workflows. Add --github")
-    notify = silent if is_quiet() else say
+    asks = sys.stdin.isatty() and is_terminal() and not is_quiet()
     initialise(
         open_repository(Path.cwd()),
-        benchmarks,
-        notify,
-        package,
-        options if github else None,
+        silent if is_quiet() else say,
+        benchmarks=benchmarks,
+        package=package,
+        workflows=options if github else None,
         python=measuring_python,
+        strict=strict,
+        ask_strict=partial(click.confirm, _STRICT) if asks else bool,
     )
     if is_quiet():
         return

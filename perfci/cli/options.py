@@ -50,12 +50,12 @@ def _items(before: str, begun: str, names: Iterable[str]) -> list[CompletionItem
 # Values are converted by functions: a subclass of click.ParamType with its type argument, which
 # strict typing asks for, would need click 8.4 at run time.
 def duration(value: str | float) -> float:
-    """Return ``90``, ``90s``, ``5m`` or ``1h`` as seconds."""
+    """Return ``90``, ``90s``, ``2m30s`` or ``1h`` as seconds."""
     try:
         return parse_duration(str(value))
     except ValueError:
         raise click.BadParameter(
-            f"{value!r} can't be read as a time: write 90, 90s, 5m or 1h"
+            f"{value!r} can't be read as a time: write 90s, 2m30s or 1h"
         ) from None
 
 
@@ -145,7 +145,7 @@ measuring_options = stack(
         type=click.IntRange(2),
         help=f"Least rounds a case; fewer than {DECIDING_ROUNDS} are a quick look: no verdict.",
     ),
-    click.option("--budget", type=duration, help="Time for everything: 90s, 10m, 1h."),
+    click.option("--budget", type=duration, help="Time for everything: 90s, 2m30s, 1h."),
     seed_option,
     allow_token_option,
 )

@@ -4,28 +4,38 @@ from __future__ import annotations
 
 import ast
 import json
+import math
 import os
 import re
+import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from shutil import which
 from typing import Any
 
 from perfci.commands.project import interpreter, relative_to_root
 from perfci.commands.workflows import (
     CiOptions,
     github_workflows,
+    imports_torch,
     new_file_template,
     require_folder,
 )
-from perfci.config.loading import OWN_FILE, PROJECT_FILE, Config
+from perfci.config.loading import (
+    OWN_FILE,
+    PROJECT_FILE,
+    Config,
+    parse_configuration,
+    read_configuration,
+)
 from perfci.errors import UsageError
-from perfci.files import parse_toml, read_regular
+from perfci.files import parse_toml
 from perfci.measure.checkout.git import Repository
 from perfci.outputs import Say
 from perfci.units import first_of
 
-_IGNORED = "__pycache__/\n"
+_IGNORED = "__pycache__/\n/.venv/\n/venv/\n"
 """The content of a first .gitignore."""
 _ENVIRONMENTS = (".venv", "venv")
 """Usual folders of a project's virtual environment."""
@@ -41,110 +51,152 @@ _MOST_MODELS = 5
 
 def initialise(
     repository: Repository,
-    benchmarks: str,
     say: Say,
+    *,
+    benchmarks: str = "benchmarks",
     package: str = "",
     workflows: CiOptions | None = None,
     python: str = "",
+    strict: bool | None = None,
+    ask_strict: Callable[[], bool] = bool,
 ) -> None:
-    """Write the files that are missing, and report to ``say`` which were written and which kept.
+    """Write what is missing, also the workflows if their options are given, and ``say`` so.
 
-    UsageError if any of them can't be made. Nothing is written then.
-
-    ``benchmarks`` is the folder of benchmark files, ``package`` the folder of the package to
-    measure. GitHub's workflows are written as well if their options, ``workflows``, are given.
-    ``python`` is the Python that measures.
+    UsageError if any of them can't be made. Nothing is written then. ``python`` measures.
+    ``ask_strict`` is called where ``strict``, the configuration's key, is open.
     """
     root = repository.root
-    folder = (root / benchmarks).resolve()
     require_folder(root, Path(benchmarks))
-    text = _text(root / PROJECT_FILE)
-    project = _parsed(root / PROJECT_FILE, text)
-    tool = project.get("tool", {})
-    configured = os.path.lexists(root / OWN_FILE) or (isinstance(tool, dict) and "perfci" in tool)
-    python = _measuring_python(root, python, configured=configured)
+    folder = (root / benchmarks).resolve()
+    shared = root / PROJECT_FILE
+    text = read_configuration(shared) if os.path.lexists(shared) else ""
+    project = parse_configuration(text, str(shared))
     has_benchmarks = any(folder.glob("bench_*.py"))
     measured = None if has_benchmarks else measured_package(root, project, package)
-    place = measured.parent.relative_to(root).as_posix() if measured else "."
-    # with workflows, `python` is left out: their jobs have an environment of their own
-    table = new_file_template("pyproject.toml.j2").render(
-        benchmarks=folder.relative_to(root.resolve()).as_posix(),
-        python=json.dumps(python, ensure_ascii=False) if python and not workflows else "",
-        python_path="" if place in {".", "src"} else json.dumps(place, ensure_ascii=False),
-    )
+    tool = project.get("tool", {})
+    configured = os.path.lexists(root / OWN_FILE) or (isinstance(tool, dict) and "perfci" in tool)
+    keys: dict[str, Any] = {}
+    if python or not (configured or workflows):  # workflows' jobs have environments of their own
+        keys["python"] = _measuring_python(root, python)
+    if strict is not None or (workflows and not configured):
+        keys["strict"] = ask_strict() if strict is None else strict
+    if configured:
+        file, text, notice = _completed(root, keys)
+    else:
+        table = new_file_template("pyproject.toml.j2").render(
+            benchmarks=folder.relative_to(root.resolve()).as_posix(),
+            place=measured.parent.relative_to(root).as_posix() if measured else ".",
+            **{"python": "", "strict": None, **keys},
+        )
+        file, text = _with_table(root, text, table)
+        notice = f"wrote    [tool.perfci] in {file}"
     files = github_workflows(repository, workflows) if workflows else None
     if files:
         files.require_places(root)
-    if configured:
-        say("kept     the configuration that is there")
-    else:
-        say(f"wrote    [tool.perfci] in {_configure(root, text, table)}")
+    (root / file).write_bytes(text.encode("utf-8"))
+    say(notice)
+    for note in _notes(file, keys):
+        say(note)
     if not os.path.lexists(root / ".gitignore"):  # what isn't ignored is measured with the tree
-        environments = "".join(f"/{name}/\n" for name in _ENVIRONMENTS)
-        (root / ".gitignore").write_text(_IGNORED + environments, encoding="utf-8")
+        (root / ".gitignore").write_text(_IGNORED, encoding="utf-8")
         say("wrote    .gitignore")
     if has_benchmarks:
         say(f"kept     {benchmarks}/ has benchmarks already")
     else:
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "bench_first.py").write_text(first_benchmark(measured), encoding="utf-8")
+        (folder / "bench_first.py").write_text(first_benchmark(measured, root), encoding="utf-8")
         say(f"wrote    {benchmarks}/bench_first.py")
     if files:
         files.write(root, say)
 
 
-def _measuring_python(root: Path, given: str, *, configured: bool) -> str:
-    """Return the Python ``given``, else that of the project's environment, "" if perfci's own."""
-    if given and configured:
-        raise UsageError(
-            "already-configured",
-            "perfci is configured already, and init overwrites nothing: --python has no effect",
-            f"Write it yourself: `python = {json.dumps(given, ensure_ascii=False)}`.",
-        )
+def _notes(file: str, keys: Mapping[str, Any]) -> Iterator[str]:
+    if Path(keys.get("python", "")).is_absolute():
+        yield f"note     `python` is a path of this machine: another clone of {file} needs its own"
+    if "strict" in keys:
+        effect = "fails the check" if keys["strict"] else "doesn't fail the check"
+        yield f"note     an inconclusive verdict {effect}: `strict` in {file}"
+
+
+def _measuring_python(root: Path, given: str) -> str:
+    """Return the Python given, else that of the project's environment, "" if perfci's own.
+
+    UsageError if the project needs torch, and no Python has it.
+    """
     if given:
-        interpreter(relative_to_root(given, root), Config(), root)
-        return given
-    for name in _ENVIRONMENTS:
-        if os.access(root / name / "bin/python", os.X_OK) and root / name != Path(sys.prefix):
-            return f"{name}/bin/python"
-    return ""
+        path = Path(interpreter(relative_to_root(given, root), Config(), root))
+        return path.relative_to(root).as_posix() if path.is_relative_to(root) else given
+    folders = [root / name for name in _ENVIRONMENTS]
+    folders += [Path(os.environ.get(name) or root) for name in ("VIRTUAL_ENV", "CONDA_PREFIX")]
+    torch = imports_torch(root)
+    for folder in folders:
+        python = folder / "bin/python"
+        if python.is_relative_to(root) and str(folder) != sys.prefix and _runs(python, torch=torch):
+            return python.relative_to(root).as_posix()
+    if not torch or _runs(Path(sys.executable), torch=True):
+        return ""
+    others = [*(folder / "bin/python" for folder in folders), Path(which("python3") or "python3")]
+    known = next((python for python in others if _runs(python, torch=True)), "PATH")
+    raise UsageError(
+        "which-python",
+        "the project uses torch, and neither .venv nor perfci's own Python has it",
+        f"Name the Python that has: perfci init --python {known}",
+    )
 
 
-def _configure(root: Path, text: str, table: str) -> str:
-    """Write ``table`` into pyproject.toml if TOML allows that, else into a new file; its name."""
+def _runs(python: Path, *, torch: bool) -> bool:
+    """Return whether there is this Python, and it has torch if that is needed."""
+    if not os.access(python, os.X_OK):
+        return False
+    probe = "import importlib.util as u, sys; sys.exit(not u.find_spec('torch'))"
+    return not torch or subprocess.run([python, "-c", probe], check=False).returncode == 0
+
+
+def _completed(root: Path, keys: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Return the configuration's file, its text with the ``keys`` that it lacks, and a notice.
+
+    UsageError if it has one of them with another value, or can't be added to.
+    """
+
+    def table(text: str) -> dict[str, Any]:
+        content = parse_configuration(text, file)
+        return content["tool"]["perfci"] if file == PROJECT_FILE or "tool" in content else content
+
+    file = OWN_FILE if os.path.lexists(root / OWN_FILE) else PROJECT_FILE
+    text = read_configuration(root / file)
+    before = table(text)
+    lines = [f"{key} = {json.dumps(value)}" for key, value in keys.items() if key not in before]
+    parts = re.split(r"(?m)(^\[tool\.perfci\].*\n)", text, maxsplit=1)
+    if len(parts) == 1 and "tool" in parse_toml(text):
+        parts = [f"{text}\n[tool.perfci]\n", ""]
+    new = "".join([*parts[:-1], *(f"{line}\n" for line in lines), parts[-1]]) if lines else text
+    try:
+        if table(new).items() >= keys.items():
+            kept = "kept     the configuration that is there"
+            return file, new, f"wrote    {', '.join(lines)} in {file}" if lines else kept
+    except UsageError:  # a table that no other may add to
+        pass
+    raise UsageError(
+        "already-configured",
+        f"{file} configures perfci already, and init overwrites nothing",
+        f"Change it yourself: {', '.join(f'`{key} = {json.dumps(keys[key])}`' for key in keys)}.",
+    )
+
+
+def _with_table(root: Path, text: str, table: str) -> tuple[str, str]:
+    """Return the file that takes ``table``, and its text: pyproject.toml if it can, else our own.
+
+    A pyproject.toml is never created: with one, pip builds a project in isolation, where its
+    setup.py can't import torch. ``text`` is that of the one that is there.
+    """
     both = text + ("\n" if text else "") + table
     if "\r\n" in text:
         both = both.replace("\r\n", "\n").replace("\n", "\r\n")
     try:
         parse_toml(both)
     except ValueError:  # `tool` is an inline table, which no other table may add to
-        (root / OWN_FILE).write_text(table, encoding="utf-8")
-        return OWN_FILE
-    (root / PROJECT_FILE).write_bytes(both.encode("utf-8"))
-    return PROJECT_FILE
-
-
-def _text(path: Path) -> str:
-    try:
-        return read_regular(path).decode("utf-8")
-    except FileNotFoundError:
-        return ""
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
-        raise UsageError(
-            "unreadable-configuration",
-            f"{path} can't be read: {reason}",
-            "Mend it, then run `perfci init` again.",
-        ) from error
-
-
-def _parsed(path: Path, text: str) -> dict[str, Any]:
-    try:
-        return parse_toml(text)
-    except ValueError as error:
-        raise UsageError(
-            "bad-toml", f"{path} can't be read: {error}", "Mend it, then run `perfci init` again."
-        ) from error
+        return OWN_FILE, table
+    return (PROJECT_FILE, both) if os.path.lexists(root / PROJECT_FILE) else (OWN_FILE, table)
 
 
 def measured_package(root: Path, project: Mapping[str, Any], named: str = "") -> Path | None:
@@ -184,29 +236,67 @@ def _packages(folder: Path) -> Iterator[Path]:
             yield entry
 
 
-def first_benchmark(package: Path | None) -> str:
+def first_benchmark(package: Path | None, root: Path) -> str:
     """Return the text of a benchmark that imports ``package``, and names its models.
 
     Without a package, it has a small model of its own.
     """
     if package is None:
         return new_file_template("bench_model.py.j2").render()
+    readme = next(iter(sorted([*package.glob("README*"), *root.glob("README*")])), None)
+    shown = readme.read_text(encoding="utf-8", errors="replace") if readme else ""
     return new_file_template("bench_package.py.j2").render(
-        package=package.name, models=list(_models(package))[:_MOST_MODELS]
+        package=package.name, models=_models(package, shown)[:_MOST_MODELS]
     )
 
 
-def _models(package: Path) -> Iterator[str]:
-    """Yield the dotted names of the package's torch modules. Nothing of it is imported."""
+def _models(package: Path, readme: str) -> list[str]:
+    """Return calls of the package's torch modules, first those that its users are shown first.
+
+    That is in the README, then in the package's own imports. Nothing of it is imported.
+    """
+    classes: dict[str, tuple[str, ast.ClassDef]] = {}
+    offered = ""
     for path in sorted(package.rglob("*.py"), key=lambda path: (len(path.parts), path)):
         try:
-            body = ast.parse(path.read_bytes()).body
+            tree = ast.parse(path.read_bytes())
         except (SyntaxError, ValueError):  # another Python's syntax, or none
             continue
         inside = path.relative_to(package.parent).with_suffix("").parts
-        dotted = ".".join(part for part in inside if part != "__init__")
-        for node in body:
-            if not isinstance(node, ast.ClassDef) or node.name.startswith("_"):
-                continue
-            if _MODULES & {ast.unparse(base) for base in node.bases}:
-                yield f"{dotted}.{node.name}"
+        module = ".".join(part for part in inside if part != "__init__")
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef):
+                classes.setdefault(node.name, (module, node))
+        if path == package / "__init__.py":
+            code = tree.body[ast.get_docstring(tree) is not None :]
+            offered = "\n".join(map(ast.unparse, code))
+    found = []
+    for name, (module, node) in classes.items():
+        if name.startswith("_") or not _is_model(name, classes):
+            continue
+        file = module.rpartition(".")[2]
+        example = re.search(rf"\b{name}\(", readme)
+        export = re.search(rf"\b{name}\b|\b{file} import \*", offered)
+        place = (example.start() if example else math.inf, export.start() if export else math.inf)
+        sizes = ", ".join(f"{argument}=..." for argument in _required(node))
+        found.append((place, f"{package.name if export else module}.{name}({sizes})"))
+    return [call for _, call in sorted(found, key=lambda model: model[0])]
+
+
+def _is_model(name: str, classes: Mapping[str, tuple[str, ast.ClassDef]], depth: int = 9) -> bool:
+    """Return whether a class derives from torch's, directly or by others of the package."""
+    bases = [ast.unparse(base) for base in classes[name][1].bases] if name in classes else []
+    return bool(_MODULES & {*bases}) or (
+        depth > 0 and any(_is_model(base.rpartition(".")[2], classes, depth - 1) for base in bases)
+    )
+
+
+def _required(node: ast.ClassDef) -> Iterator[str]:
+    """Yield the arguments that making an object needs, as far as its class shows them."""
+    for method in node.body:
+        if isinstance(method, ast.FunctionDef) and method.name == "__init__":
+            arguments = method.args
+            given = [*arguments.posonlyargs, *arguments.args]
+            yield from (each.arg for each in given[1 : len(given) - len(arguments.defaults)])
+            named = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+            yield from (each.arg for each, default in named if default is None)

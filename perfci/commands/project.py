@@ -185,7 +185,8 @@ def interpreter(
         raise UsageError(
             "no-python",
             f"{named} {trouble}",
-            f"Workers need Python 3.11 or newer: correct {source}, such as {sys.executable}.",
+            f"Workers need Python 3.11 or newer: correct {source}. In your project's environment, "
+            "`python -c 'import sys; print(sys.executable)'` prints the path.",
         )
     return python
 
@@ -208,8 +209,9 @@ def _trouble_with(*python: str) -> str:
     except OSError as error:
         return f"can't be started: {error.strerror}"
     name, *numbers = done.stdout.split() or [""]
-    if name != "Python" or len(numbers) != 2:
-        return "is no Python"
+    if done.returncode or name != "Python" or len(numbers) != 2:
+        output = " ".join((done.stderr or done.stdout).split())
+        return f"is not a Python, and printed: {output[:300]}" if output else "is not a Python"
     version = tuple(map(int, numbers))
     return "" if version >= (3, 11) else f"is Python {'.'.join(numbers)}"
 

@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from perfci.measure.workplace import SessionContext
 
 _ON_BASE = (
-    "Base's own benchmark files have this case, so it is not new. Write the benchmark so that it "
-    "runs on both commits; `--benchmarks-of` BASE measures both by base's definition. Where it is "
-    "base's own code that fails, choose another base."
+    "Base's own benchmark files have this case, so it is not new. What base lacks, import inside "
+    "the benchmark that needs it. `--benchmarks-of BASE` measures both by base's definition. If it "
+    "is base's own code that fails, choose another base."
 )
 """The advice for a case that fails on base alone."""
 _SHOWN_FILES = 3

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from perfci.measure.checkout.git import Repository
 
-_ADDRESS = re.compile(r"[a-z]+\+(https|ssh)://[A-Za-z0-9+:/@._~%-]+")
-"""An address that other machines can reach, and that is safe in a script's single quotes."""
 REQUIREMENTS = "perfci-requirements.txt"
 """The file next to the workflows that `make lock` writes, with hashes."""
 _REPORT_PYTHON = "3.12"
@@ -54,13 +52,12 @@ _HISTORY_BRANCH = "perfci-history"
 """The branch of the history."""
 _BY_ACTION = ("perfci.yml", "perfci-report.yml")
 """Workflows that get perfci by its action. The others install it."""
+_TORCH = re.compile(
+    r"""^[^#\n]*(?<!import\s)(?<!from\s)(?<![\w.-])torch\s*([\s"'\[<>=!~;,@]|$)""", re.MULTILINE
+)
+"""A requirement of torch, in a line of any file."""
 _ACTION = re.compile(r"[\w.-]+/[\w.-]+@[0-9a-f]{40}")
 """The address of an action: its repository and a commit."""
-_REPOSITORY = re.compile(
-    r"perfci @ git\+(?:https|ssh)://(?:\w+@)?(?P<host>[^/@:]+)/"
-    r"(?P<name>[\w.-]+/[\w.-]+?)(?:\.git)?@(?P<commit>[0-9a-f]{40})"
-)
-"""A requirement of perfci at a commit of a repository."""
 TRIGGERS = ("push", "label")
 """When stage 1 measures: at each push, or at those to pull requests with the label ``perfci``."""
 # By commit, not by tag: a tag can be moved to other code (CVE-2025-30066).
@@ -115,16 +112,18 @@ def github_workflows(repository: Repository, options: CiOptions) -> NewFiles:
     here = f"{sys.version_info.major}.{sys.version_info.minor}"
     python = _fit(_PYTHON, options.python or here, "--python-version")
     machines = [[label.strip() for label in each.split(",")] for each in options.nightly_runner]
+    page, commit = perfci_source(repository, options.action)
+    name, perfci = urlsplit(page).path[1:], f"perfci @ git+{page}@{commit}"
     choices = WorkflowChoices(
         branch=_fit(_BRANCH, _default_branch(repository), "the default branch's name"),
         baselines=_fit(_PATH, load_config(repository.root).baselines, "`baselines`"),
         runner=_labels(options.runner or _usual_runner(), "--runner"),
         stored="baseline" not in options.left_out,
-        action=_action(repository, options),
+        action=f"{name}@{commit}" + ("" if options.action else f" # v{VERSION}"),
         trigger=options.trigger,
         project_install=_commands(options.install or usual, "--install"),
-        install=_install(repository.root, options) if installs else (),
-        report_install=_locked_install(_requirement(options)) if nightly else (),
+        install=_install(repository.root, options, perfci) if installs else (),
+        report_install=_locked_install(perfci) if nightly else (),
         python=python,
         shards=options.shards,
         nightly_runners=tuple(_labels(labels, "--nightly-runner") for labels in machines),
@@ -133,31 +132,6 @@ def github_workflows(repository: Repository, options: CiOptions) -> NewFiles:
     if nightly:
         files[FOLDER / REQUIREMENTS] = read_template(f"workflows/{REQUIREMENTS}")
     return NewFiles(files)
-
-
-def _action(repository: Repository, options: CiOptions) -> str:
-    """Return the address of perfci's action, with a comment for its version."""
-    from perfci.measure.checkout.git import forge_of
-
-    if options.action:
-        if _ACTION.fullmatch(options.action):
-            return options.action
-        raise UsageError(
-            "unfit-for-a-workflow",
-            f"--action {options.action} names no commit",
-            "Give OWNER/NAME@COMMIT, with the whole SHA of git rev-parse.",
-        )
-    own = own_requirement()
-    here = urlsplit(forge_of(repository)).hostname
-    commit = _REPOSITORY.fullmatch(own)
-    if commit and commit["host"] in {"github.com", here}:
-        return f"{commit['name']}@{commit['commit']} # v{VERSION}"
-    raise UsageError(
-        "no-action",
-        f"{own} is not a commit of a repository on GitHub",
-        "Install perfci from there, `pip install 'perfci @ git+https://github.com/…@COMMIT'`, or "
-        "name the repository that has it and its action: --action YOUR-ORG/perfci@COMMIT.",
-    )
 
 
 def _usual_runner() -> tuple[str, ...]:
@@ -331,25 +305,42 @@ def _default_branch(repository: Repository) -> str:
     return current.output if current.status == 0 else "main"
 
 
-def _install(root: Path, options: CiOptions) -> tuple[str, ...]:
+def _install(root: Path, options: CiOptions, perfci: str) -> tuple[str, ...]:
     """Return the commands of a job that measures with perfci in the project's environment."""
     if options.install:
         return _commands(options.install, "--install")
-    return (f"python -m pip install '{_requirement(options)}' {_project(root)}".rstrip(),)
+    return (f"python -m pip install '{perfci}' {_project(root)}".rstrip(),)
 
 
 def _project(root: Path) -> str:
     """Return what pip is given to install the project, as far as its files show it, or nothing."""
+    needs, files = "", [""]
+    if (root / "requirements.txt").is_file():
+        needs, files = "-r requirements.txt", ["requirements.txt"]
+    elif (root / "setup.py").is_file() or _is_package(root / "pyproject.toml"):
+        needs, files = ".", ["pyproject.toml", "setup.py", "setup.cfg"]
+    missing = imports_torch(root) and not any(_declares_torch(root / file) for file in files)
+    return f"{needs}{' torch' if missing else ''}".lstrip()
+
+
+def imports_torch(root: Path) -> bool:
+    """Return whether a project's code imports torch. A first benchmark of none's does."""
     from perfci.measure.checkout.git import attempt, git
 
-    if (root / "requirements.txt").is_file():
-        return "-r requirements.txt"
-    if (root / "setup.py").is_file() or _is_package(root / "pyproject.toml"):
-        return "."
     python = ("--", "*.py", ":!.*")
     modules = git(root, "ls-files", "--cached", "--others", "--exclude-standard", *python)
     torch = attempt(root, "grep", "-qE", "--untracked", r"^\s*(import|from) torch\b", *python)
-    return "" if modules and torch.status == 1 else "torch"  # without modules: of a first benchmark
+    return not modules or torch.status != 1
+
+
+def _declares_torch(path: Path) -> bool:
+    """Return whether a file lets pip install torch. Optional dependencies don't."""
+    text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+    if path.name == "pyproject.toml":
+        table = parse_toml(text).get("project", {})  # init has read it
+        if "dependencies" in table:
+            text = "\n".join(table["dependencies"])
+    return re.search(_TORCH, text) is not None
 
 
 def _is_package(path: Path) -> bool:
@@ -386,17 +377,6 @@ def _fit(pattern: re.Pattern[str], value: str, what: str) -> str:
     )
 
 
-def _requirement(options: CiOptions) -> str:
-    """Return perfci as it was installed here, or for others of the repository of its action."""
-    try:
-        return own_requirement()
-    except UsageError:
-        if not options.action:
-            raise
-    name, _, commit = options.action.partition("@")
-    return f"perfci @ git+https://github.com/{name}@{commit}"
-
-
 def _locked_install(own: str) -> tuple[str, ...]:
     """Return the commands of a locked installation of perfci, without the project.
 
@@ -409,40 +389,48 @@ def _locked_install(own: str) -> tuple[str, ...]:
     )
 
 
-def own_requirement() -> str:
-    """Return perfci as it was installed here: a commit of a repository, else this version.
+def perfci_source(repository: Repository, action: str) -> tuple[str, str]:
+    """Return the repository that workflows get perfci from, as a URL, and the commit.
 
-    pip notes the source of a package that came from no index (PEP 610). A folder counts as the
-    commit that it has checked out, if origin has that commit. UsageError where other machines
-    can't install it.
+    It is that of ``action``, else the one that perfci was installed from. UsageError for any other
+    perfci, because an index, or another machine, may have another by its name.
     """
+    from perfci.measure.checkout.git import forge_of
+
+    here = urlsplit(forge_of(repository)).hostname or "github.com"
+    name, _, commit = action.partition("@")
+    page, commit = (f"https://{here}/{name}", commit) if action else _installed_from()
+    known = urlsplit(page).hostname in {"github.com", here}
+    if known and _ACTION.fullmatch(f"{urlsplit(page).path[1:]}@{commit}"):
+        return page, commit
+    raise UsageError(
+        "no-action",
+        f"{action or 'what perfci is installed from here'} is not a commit of a repository on "
+        "GitHub",
+        "Install perfci from there, `pip install 'perfci @ git+https://github.com/…@COMMIT'`, or "
+        "name the repository that has it and its action, with the whole SHA: "
+        "--action YOUR-ORG/perfci@COMMIT.",
+    )
+
+
+def _installed_from() -> tuple[str, str]:
+    """Return the repository and the commit that perfci was installed from, as pip noted (PEP 610).
+
+    A folder counts as the commit that it has checked out, if origin has that commit.
+    """
+    from perfci.measure.checkout.git import attempt, web_page
+
     try:
         noted = distribution("perfci").read_text("direct_url.json")
     except PackageNotFoundError:
         noted = None
-    if noted is None:
-        return f"perfci=={VERSION}"
-    origin = json.loads(noted)
-    vcs, url = origin.get("vcs_info", {}), str(origin.get("url", ""))
-    address = f"{vcs.get('vcs')}+{url}@{vcs.get('commit_id')}" if vcs else _published(url)
-    if _ADDRESS.fullmatch(address):
-        return f"perfci @ {address}"
-    raise UsageError(
-        "of-a-folder",
-        f"perfci is installed from {url} here, which other machines can't install from",
-        "Install it from its repository, `pip install 'perfci @ git+https://github.com/…@COMMIT'`, "
-        "or name the repository that has its action: --action YOUR-ORG/perfci@COMMIT.",
-    )
-
-
-def _published(url: str) -> str:
-    """Return the address of the commit that is checked out in a folder, or nothing."""
-    from perfci.measure.checkout.git import attempt, web_page
-
+    origin = json.loads(noted or "{}")
+    url = str(origin.get("url", ""))
+    if "vcs_info" in origin:
+        return web_page(url), origin["vcs_info"].get("commit_id", "")
     folder = Path(unquote(urlsplit(url).path))
     if not (folder / ".git").exists():
-        return ""
+        return "", ""
     page = web_page(attempt(folder, "config", "--get", "remote.origin.url").output)
     known = attempt(folder, "branch", "--remotes", "--list", "origin/*", "--contains", "HEAD")
-    commit = attempt(folder, "rev-parse", "HEAD").output
-    return f"git+{page}@{commit}" if page and known.output else ""
+    return page, attempt(folder, "rev-parse", "HEAD").output if known.output else ""

@@ -117,10 +117,10 @@ Duration = Annotated[
     float,
     Meta(gt=0),
     written(
-        'seconds above zero, or a text such as "90s", "10m" or "1h"',
+        'seconds above zero, or a text such as "90s", "2m30s" or "1h"',
         _duration,
         **_NUMBER_OR_TEXT,
-        pattern=r"^\s*[0-9.]+\s*[smhSMH]?\s*$",
+        pattern=r"^\s*([0-9.]+\s*[hH]\s*)?([0-9.]+\s*[mM]\s*)?([0-9.]+\s*[sS]\s*)?$|^\s*[0-9.]+\s*$",
     ),
 ]
 Size = Annotated[

@@ -62,17 +62,29 @@ def load_config(root: Path, explicit: Path | None = None) -> Config:
     for file in files:
         if explicit is None and not os.path.lexists(file):
             continue
-        try:
-            text = read_regular(file).decode("utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
-            raise UsageError(
-                "unreadable-configuration",
-                f"{file} can't be read: {reason}",
-                "Check the path given as --config." if explicit else "Correct the file.",
-            ) from error
-        return _with_suite(parse_config(text, str(file)), root)
+        return _with_suite(parse_config(read_configuration(file), str(file)), root)
     return _with_suite(Config(), root)
+
+
+def read_configuration(file: Path) -> str:
+    """Return the text of a configuration's file. UsageError if it can't be read."""
+    try:
+        return read_regular(file).decode("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        raise UsageError(
+            "unreadable-configuration", f"{file} can't be read: {reason}", "Correct the file."
+        ) from error
+
+
+def parse_configuration(text: str, where: str) -> dict[str, Any]:
+    """Return the TOML in ``text`` of the file ``where``. UsageError if it isn't TOML."""
+    try:
+        return parse_toml(text)
+    except ValueError as error:
+        raise UsageError(
+            "configuration-syntax", f"{where} is not TOML: {error}", "Correct that line."
+        ) from error
 
 
 def _with_suite(config: Config, root: Path) -> Config:
@@ -94,12 +106,7 @@ def parse_config(text: str, where: str) -> Config:
 
     A pyproject.toml, or a file with ``[tool.perfci]``, is read at that table, any other as a whole.
     """
-    try:
-        content: Any = parse_toml(text)
-    except ValueError as error:
-        raise UsageError(
-            "configuration-syntax", f"{where} is not TOML: {error}", "Correct that line."
-        ) from error
+    content: Any = parse_configuration(text, where)
     name = ""
     if Path(where).name == PROJECT_FILE or "tool" in content:
         for part in ("tool", "perfci"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,23 @@ def test_a_shallow_clone_without_the_base_says_how_to_fetch_it(
     shallow = object.__new__(Project)
     shallow.folder, shallow.cache = clone, tmp_path / "clone-cache"
     errs(shallow.perfci("compare", old, "HEAD"), 2, "shallow", "fetch")
+
+
+@pytest.mark.parametrize(
+    ("script", "told"),
+    [
+        ("echo 'pyenv: python3.13: command not found' >&2; exit 127", "pyenv: python3.13: command"),
+        ("echo Python 3 12; echo 'no interpreter is set' >&2; exit 1", "no interpreter is set"),
+        ("echo 'usage: tool FILE'", "usage: tool FILE"),
+        ("exit 3", "is not a Python"),
+    ],
+)
+def test_a_program_that_is_no_python_is_quoted(small: Project, script: str, told: str) -> None:
+    program = small.write("python", f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    done = small.perfci("run", "--python", str(program))
+    errs(done, 2, told, "--python", "print(sys.executable)")
+    assert sys.executable not in done.text  # perfci's own Python lacks what a project needs
 
 
 def test_no_benchmarks(project: Project) -> None:

@@ -303,3 +303,19 @@ def test_a_base_that_dies_as_a_process_never_passes(tmp_path: Path) -> None:
     assert report["verdict"]["status"] in {"inconclusive", "error"}
     for case in cases:
         assert rows(report, case)["latency_p50"]["status"] == "failed", case
+
+
+@pytest.mark.parametrize(
+    "line", ["from lib import new", "import newer", "from lib.deep import new"]
+)
+def test_a_file_that_imports_what_base_lacks_is_told_to_import_it_inside(
+    project: Project, line: str
+) -> None:
+    new = {"lib.py": f"{WORK}new = work\n", "newer.py": "", BENCH: f"import lib\n{line}\n{STEADY}"}
+    if "deep" in line:
+        new |= {"lib/__init__.py": WORK, "lib/deep.py": "new = 1\n"}
+    project.commit("new", **new)
+    report = project.report("compare", "HEAD~", "HEAD", "--rounds", "6", "--all")
+    (failure, *_) = report["failures"]
+    assert (failure["case"], failure["stage"]) == ("steady", "import")
+    assert "import inside the benchmark" in failure["message"]
