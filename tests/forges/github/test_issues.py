@@ -266,7 +266,7 @@ def test_an_event_of_many_series_is_one_issue_that_names_each_and_is_closed_with
     some = many(30)
     tell(client, trend(changes=some, events=(event(*some, identity="e1"),)))
     (issue,) = github.issues
-    names = "case0, case1, case10 and 27 more benchmarks"
+    names = "case0, case1, case10 and 27 more"
     size = "+25.0 %, the largest +25.0 %"
     assert issue["title"] == f"perfci: 30 series of {names} got worse by {size}"
     body = issue["body"]
