@@ -58,28 +58,29 @@ def arrange(
         members.setdefault(run.environment, []).append(index)
     rows = np.full(len(loaded.runs), -1, dtype=np.int32)
     timelines = {}
-    notes: list[str] = []
     for environment, indices in members.items():
-        runs = [loaded.runs[index].header for index in indices]
-        ordered = order_runs(runs, ranks=ranks, branch=branch)
-        for row, place in enumerate(ordered.kept):
-            rows[indices[place]] = row
+        runs = [_in_utc(loaded.runs[index].header) for index in indices]
+        kept, vanished = order_runs(runs, ranks, branch)
+        rows[[indices[place] for place in kept]] = np.arange(len(kept))
         timelines[environment] = Timeline(
             environment=environment,
-            runs=tuple(_in_utc(runs[place]) for place in ordered.kept),
+            runs=tuple(runs[place] for place in kept),
             facts=loaded.environments.get(environment, {}),
-            vanished=ordered.vanished,
+            vanished=vanished,
         )
-        notes += [f"{environment}: {note}" for note in ordered.notes]
     given = aliases or {}
     merged: dict[SeriesKey, list[LoadedSeries]] = {}
     for part in loaded.series:
         name = current_name(part.key.case, given)
         merged.setdefault(part.key._replace(case=name), []).append(part)
-    series, series_notes = _all_series(merged, rows, loaded)
-    notes += series_notes
+    series, notes = _all_series(merged, rows, loaded)
     notes += _alias_notes({part.key.case for part in loaded.series}, given)
-    notes += [_vanished_note(timeline) for timeline in timelines.values() if timeline.vanished]
+    notes += [
+        f"{timeline.environment}: {counted(len(timeline.vanished), 'commit')} no longer on the "
+        "branch (a force-push?): the runs are kept but not shown."
+        for timeline in timelines.values()
+        if timeline.vanished
+    ]
     return ArrangedHistory(timelines, tuple(series), tuple(notes))
 
 
@@ -234,91 +235,42 @@ def _source_changes(source_ids: NDArray[Any]) -> tuple[int, ...]:
     return tuple(int(index) for index in known[moved])
 
 
-def _vanished_note(timeline: Timeline) -> str:
-    count = len(timeline.vanished)
-    commits = "1 commit is" if count == 1 else f"{count} commits are"
-    return (
-        f"{timeline.environment}: {commits} no longer on the branch (a force-push?); "
-        "their runs are kept but not shown."
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class RunOrder:
-    """The order of runs: ``kept`` has indices into the runs given, the oldest commit first.
-
-    ``vanished`` are shas. ``notes`` count runs that are left out.
-    """
-
-    kept: tuple[int, ...]
-    vanished: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-
-
 def order_runs(
-    runs: Sequence[RunHeader], *, ranks: Mapping[str, int], branch: str = ""
-) -> RunOrder:
-    """Order the runs by commit, and the runs of one commit by the time of measuring.
+    runs: Sequence[RunHeader], ranks: Mapping[str, int], branch: str
+) -> tuple[list[int], tuple[str, ...]]:
+    """Return the indices of the runs to show, the oldest commit first, and the shas that vanished.
 
-    ``ranks`` has each commit's position on the branch. It is empty if no repository could be asked.
-    Then the recorded positions decide, or, if any run has no position, the commits' dates. So a
-    clock that jumps moves no run that has a commit. A run whose commit's date can't be read is
-    placed by when it was measured. A run with neither a time nor a position is left out. With
-    ``branch``, runs recorded for another branch are left out.
+    Runs of one commit are in the order of measuring. ``ranks`` has each commit's position on the
+    branch. It is empty if no repository could be asked. Then the recorded positions decide, or, if
+    any run has no position, the commits' dates. So a clock that jumps moves no run that has a
+    commit. A run without a commit comes after the last commit before its time. With ``branch``,
+    runs recorded for another branch are left out.
     """
+    here = [
+        at
+        for at, run in enumerate(runs)
+        if run.sha in ranks or not branch or run.branch in {"", branch}
+    ]
+    times = [run.committed_at or run.measured_at for run in runs]
     if not ranks:
-        on_branch = [i for i, run in enumerate(runs) if _belongs(run, branch)]
-        return _by_record(runs, on_branch)
-    placed = [i for i, run in enumerate(runs) if run.sha in ranks]
-    placed.sort(key=lambda i: (ranks[runs[i].sha], *_measured(runs[i])))
-    absent = [i for i, run in enumerate(runs) if run.sha not in ranks]
-    nameless = [i for i in absent if not runs[i].sha and _belongs(runs[i], branch)]
-    vanished = {runs[i].sha: None for i in absent if runs[i].sha and _belongs(runs[i], branch)}
-    return RunOrder(
-        kept=tuple(_between(runs, placed, [i for i in nameless if _time(runs[i])])),
-        vanished=tuple(vanished),
-        notes=_undated_note(runs, nameless),
-    )
-
-
-def _belongs(run: RunHeader, branch: str) -> bool:
-    return not branch or not run.branch or run.branch == branch
-
-
-def _by_record(runs: Sequence[RunHeader], indices: Sequence[int]) -> RunOrder:
-    """Order the runs at ``indices`` by their recorded positions, or by their commits' dates."""
-    positions = {i: runs[i].position for i in indices}
-    if all(position is not None for position in positions.values()):
-        placed = sorted(indices, key=lambda i: (positions[i] or 0, *_measured(runs[i])))
-        return RunOrder(kept=tuple(placed))
-    dated = [i for i in indices if _time(runs[i])]
-    dated.sort(key=lambda i: (_time(runs[i]), *_measured(runs[i])))
-    return RunOrder(kept=tuple(dated), notes=_undated_note(runs, indices))
-
-
-def _time(run: RunHeader) -> str:
-    return in_utc(run.committed_at) or in_utc(run.measured_at)
-
-
-def _measured(run: RunHeader) -> tuple[str, str]:
-    """Return the sort key of the time at which a run was measured, down to parts of a second."""
-    return in_utc(run.measured_at), run.measured_at
-
-
-def _undated_note(runs: Sequence[RunHeader], indices: Sequence[int]) -> tuple[str, ...]:
-    undated = sum(not _time(runs[i]) for i in indices)
-    if not undated:
-        return ()
-    verb = "is" if undated == 1 else "are"
-    return (f"{counted(undated, 'run')} {verb} left out, as no time can be read.",)
-
-
-def _between(runs: Sequence[RunHeader], placed: list[int], nameless: list[int]) -> list[int]:
-    """Return all runs in order. Those without a commit come after the last commit before them."""
-    times = list(accumulate((_time(runs[i]) for i in placed), max))
-    keyed = [(float(place), _time(runs[i]), i) for place, i in enumerate(placed)]
-    keyed += [(bisect_right(times, _time(runs[i])) - 0.5, _time(runs[i]), i) for i in nameless]
-    return [i for *_, i in sorted(keyed)]
+        positions = {at: runs[at].position for at in here}
+        by_position = None not in positions.values()
+        return sorted(
+            here,
+            key=lambda at: (
+                (positions[at] or 0) if by_position else times[at],
+                runs[at].measured_at,
+            ),
+        ), ()
+    placed = [at for at in here if runs[at].sha in ranks]
+    placed.sort(key=lambda at: (ranks[runs[at].sha], runs[at].measured_at))
+    reached = list(accumulate((times[at] for at in placed), max))
+    keyed = [(float(place), times[at], at) for place, at in enumerate(placed)]
+    keyed += [
+        (bisect_right(reached, times[at]) - 0.5, times[at], at) for at in here if not runs[at].sha
+    ]
+    vanished = dict.fromkeys(runs[at].sha for at in here if runs[at].sha not in {"", *ranks})
+    return [at for *_, at in sorted(keyed)], tuple(vanished)
 
 
 def health(outcomes: Sequence[GateOutcome]) -> Health:

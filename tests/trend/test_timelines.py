@@ -75,7 +75,7 @@ def test_commits_that_a_force_push_removed_are_named_and_not_shown():
     assert arranged.timelines[ENVIRONMENT].vanished == tuple(order(1))
     assert arranged.series[0].values.tolist() == [1.0, 3.0]
     assert arranged.series[0].rows.tolist() == [0, 1]
-    assert "1 commit is no longer on the branch" in arranged.notes[0]
+    assert "1 commit no longer on the branch" in arranged.notes[0]
 
 
 def test_a_pull_requests_commits_have_not_vanished_from_the_branch():
