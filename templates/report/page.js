@@ -3,55 +3,18 @@
 (() => {
   const FIRST = 25;
   const PAGE = 200;
-  const SENSES = new Map([[1, "worse"], [-1, "better"], [0, "steady"]]);
   const { element } = perfci;
 
-  const sideOf = (packed) => {
-    if (!packed) return null;
-    const [center, ...both] = packed;
-    const [values, quantiles, firsts] = both.map(([scale, ...deltas]) => (deltas.length ? perfci.sums(deltas, scale) : []));
-    return { center, values, quantiles, firsts };
-  };
-
-  const changeOf = (packed) => {
-    if (!packed) return null;
-    const [kind, estimate, low, high, least, most] = packed;
-    return { isRatio: kind === 0, estimate, low, high, least, most };
-  };
-
-  // a row's numbers are unpacked when it is first drawn
   const unpacked = (payload) =>
-    payload.rows.map((packed, place) => {
-      const [name, metric, status, cause, sense, size, interval, before, after, note, facts, selection, change, sides, paired] = packed;
-      const { texts } = payload;
-      const [metricName, unit] = payload.metrics[metric] ?? ["", ""];
-      const selected = texts[selection];
-      let drawnSides = null;
+    payload.rows.map((row, place) => {
+      const metricName = payload.metrics[row.metric] ?? "";
       return {
+        ...row,
         place,
-        case: texts[name],
-        metric,
         metricName,
-        unit,
-        status,
-        statusName: payload.statuses[status],
-        cause,
-        causeName: payload.causes[cause],
-        sense: SENSES.get(sense),
-        size: texts[size],
-        interval: texts[interval],
-        before: texts[before],
-        after: texts[after],
-        note: texts[note],
-        facts: facts.flatMap((text, at) => (at % 2 ? [] : [[texts[text], texts[facts[at + 1]]]])),
-        replay: payload.replay && selected ? payload.replay + selected : "",
-        change: changeOf(change),
-        get sides() {
-          drawnSides ??= sides.map(sideOf);
-          return drawnSides;
-        },
-        paired: paired === 1,
-        text: `${texts[name]} ${metricName}`.toLowerCase(),
+        statusName: payload.statuses[row.status],
+        causeName: payload.causes[row.cause],
+        text: `${row.case} ${metricName}`.toLowerCase(),
       };
     });
 
@@ -79,7 +42,7 @@
     const results = document.getElementById("results");
     const ranked = [...rows].sort((one, other) => one.status - other.status || one.place - other.place);
     const lists = {
-      metric: payload.metrics.map(([name]) => name),
+      metric: payload.metrics,
       status: payload.statuses,
       cause: payload.causes.map((name) => name || "nothing to blame"),
     };

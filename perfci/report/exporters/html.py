@@ -19,7 +19,7 @@ from perfci.model.run import Environment
 from perfci.model.status import Cause, traits
 from perfci.report.case_tables import CaseTable, case_tables
 from perfci.report.clean import Clean, Safe, clean_block, clean_line, clean_lines, sentences
-from perfci.report.drawing import literal, pack
+from perfci.report.drawing import literal
 from perfci.report.links import environment_names
 from perfci.report.outline import (
     GROUPS,
@@ -70,12 +70,6 @@ SCRIPTS = (
 )  # fmt: skip
 _WORSE = frozenset({"fail", "error"})
 _LONGEST_NOTE = 600
-_PAIRED, _UNPAIRED = 1, 0
-"""Numbers in the scripts' data: whether a row's workers are pairs."""
-_RATIO, _DIFFERENCE = 0, 1
-"""Numbers in the scripts' data: what a change is."""
-_SENSES = {"worse": 1, "better": -1, "steady": 0}
-"""Numbers in the scripts' data, by the sense of a status."""
 BLAME: dict[Cause, str] = {
     "code": "what differs between the sides",
     "noise": "variance between processes",
@@ -285,87 +279,62 @@ def _environment(environment: Environment) -> Sequence[tuple[str, str]]:
     return [("key", clean_line(environment.key)), *_pairs(dict(sorted(environment.facts.items())))]
 
 
-class Texts:
-    """Numbers for texts: many rows share a note or a fact, and each text is stored once."""
-
-    def __init__(self) -> None:
-        self._places: dict[str, int] = {}
-        self._seen: dict[tuple[str, int], int] = {}
-
-    def place(self, text: str, limit: int = 300) -> int:
-        """Return the number of ``text``, which is cleaned first."""
-        if (known := self._seen.get((text, limit))) is not None:
-            return known
-        place = self._places.setdefault(clean_line(text, limit), len(self._places))
-        self._seen[text, limit] = place
-        return place
-
-    @property
-    def every(self) -> list[str]:
-        """All texts, by number."""
-        return list(self._places)
-
-
 def payload(report: Report) -> dict[str, Any]:
-    """Return the scripts' data: the rows as lists, in the report's order, and all texts."""
-    texts = Texts()
+    """Return the scripts' data: the rows, in the report's order, and the choices of the filters."""
     rows = report.results
-    statuses = list(dict.fromkeys(row.status for row in rows))
-    statuses.sort(key=lambda status: traits(status).rank)
+    statuses = sorted({row.status for row in rows}, key=lambda status: traits(status).rank)
     metrics = list(dict.fromkeys((row.metric, row.unit) for row in rows))
     causes = list(dict.fromkeys(cause_of(row) for row in rows))
+    again = replay_command(report)
     return {
-        "metrics": [[clean_line(name, 100), clean_line(unit, 30)] for name, unit in metrics],
+        "metrics": [clean_line(name, 100) for name, _ in metrics],
         "statuses": [status.replace("_", " ") for status in statuses],
         "causes": causes,
-        "replay": replay_command(report),
         "rows": [
-            [
-                texts.place(row.case),
-                metrics.index((row.metric, row.unit)) if has_numbers(row) else -1,
-                statuses.index(row.status),
-                causes.index(cause_of(row)),
-                _SENSES[traits(row.status).sense],
-                texts.place(change_text(row)),
-                texts.place(interval_text(row)),
-                texts.place(side_text(row.base, row.unit)),
-                texts.place(side_text(row.head, row.unit)),
-                texts.place(note(row).replace("`", ""), _LONGEST_NOTE),
-                [texts.place(text) for fact in facts(row) for text in fact],
-                texts.place(selection_of(row.case), 2000),
-                _change(row),
-                [_values(side) for side in (row.base, row.head)],
-                _PAIRED if row.method == "paired_t" else _UNPAIRED,
-            ]
+            {
+                "case": clean_line(row.case, 300),
+                "metric": metrics.index((row.metric, row.unit)) if has_numbers(row) else -1,
+                "unit": clean_line(row.unit, 30),
+                "status": statuses.index(row.status),
+                "cause": causes.index(cause_of(row)),
+                "sense": traits(row.status).sense,
+                "size": clean_line(change_text(row), 300),
+                "interval": clean_line(interval_text(row), 300),
+                "before": clean_line(side_text(row.base, row.unit), 300),
+                "after": clean_line(side_text(row.head, row.unit), 300),
+                "note": clean_line(note(row).replace("`", ""), _LONGEST_NOTE),
+                "facts": [[term, clean_line(text, 300)] for term, text in facts(row)],
+                "replay": clean_line(again and again + selection_of(row.case), 2000),
+                "change": _change(row),
+                "sides": [_side(row.base), _side(row.head)],
+                "paired": row.method == "paired_t",
+            }
             for row in rows
         ],
-        "texts": texts.every,
     }
 
 
-def _change(row: Comparison) -> list[Any] | None:
+def _change(row: Comparison) -> dict[str, Any] | None:
     """Return a row's change, interval and margin: as ratios, or as differences in the unit."""
+    names = ("estimate", "low", "high", "least", "most")
     if row.difference is not None:
         ends = (row.difference_lo, row.difference_hi, -row.threshold, row.threshold)
-        return [_DIFFERENCE, row.difference, *map(_short, ends)]
-    if row.ratio is None:
+        values = (row.difference, *ends)
+    elif row.ratio is not None:
+        values = (row.ratio, row.ratio_lo, row.ratio_hi, *margin(row.threshold))
+    else:
         return None
-    return [_RATIO, *map(_short, (row.ratio, row.ratio_lo, row.ratio_hi, *margin(row.threshold)))]
+    numbers = dict(zip(names, map(_short, values), strict=True))
+    return {"isRatio": row.difference is None, **numbers}
 
 
-def _values(side: Estimate | None) -> list[Any] | None:
-    """Return a side's centre, then, packed: its workers' values, quantiles and first calls."""
+def _side(side: Estimate | None) -> dict[str, Any] | None:
+    """Return a side's centre, and its workers' values, quantiles and first calls."""
     if side is None or side.center is None:
         return None
-    drawn = (side.values, side.quantiles, side.first_calls)
-    return [_short(side.center), *(_packed(values) for values in drawn)]
-
-
-def _packed(values: Sequence[float]) -> list[Any]:
-    import numpy as np
-
-    packed = pack(np.asarray(values, dtype=float))
-    return [packed.scale, *packed.deltas] if values else []
+    drawn = {"values": side.values, "quantiles": side.quantiles, "firsts": side.first_calls}
+    lists = {name: [float(f"{value:.4g}") for value in values] for name, values in drawn.items()}
+    return {"center": _short(side.center), **lists}
 
 
 def _short(value: float | None) -> float | None:
