@@ -302,7 +302,11 @@ class MovedCase:
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """A status of a metric that holds whatever its numbers are, with the reason."""
+    """A status of a metric that holds whatever its numbers are, with the reason.
+
+    With a ``ratio``, head ÷ base, it holds only if that is beyond the metric's threshold.
+    """
 
     status: Literal["regressed", "improved", "unchanged"]
     finding: Finding
+    ratio: float | None = None

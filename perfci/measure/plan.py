@@ -18,8 +18,8 @@ from perfci.measure.code_guard import CodePlaces, WorkerWatch
 from perfci.measure.machine.cores import CorePlan
 from perfci.measure.machine.isolation import child_environment
 from perfci.measure.process_cleanup import SESSION_VARIABLE
+from perfci.measure.progress import CaseState
 from perfci.measure.round import WorkerTask
-from perfci.measure.selection import has_cold_cache
 from perfci.measure.workers import Launch
 from perfci.model.case import Case
 from perfci.model.run import Side
@@ -236,16 +236,15 @@ class SessionPlan:
         )
 
     def task(
-        self, side: SidePlan, case: Case, round_number: int, slug: str, exact: Collection[str]
+        self, side: SidePlan, state: CaseState, round_number: int, exact: Collection[str]
     ) -> WorkerTask:
         """Return one worker's task in one round. It measures those ``EXACT_PARTS`` in ``exact``.
 
         The first round fills the compile cache that warm rounds share. Each other cold round gets
         an empty cache of its own.
         """
-        cold = has_cold_cache(
-            round_number, self.config.settings.compile_rounds, compiled=case.compiled
-        )
+        case, slug = state.case, state.slug
+        cold = round_number <= state.cold_rounds(self.config.settings.compile_rounds)
         name = f"cold-{round_number}" if cold and round_number != 1 else "warm"
         caches = self.scratch / "caches" / side.name / slug / name
         caches.mkdir(parents=True, exist_ok=True)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from perfci.measure.selection import least_rounds
+from perfci.metrics.start import cold_pairs
 from perfci.model.case import Case, Failure
 from perfci.model.measuring import (
     AGREEING_ROUNDS,
@@ -93,6 +94,16 @@ class CaseState:
             outputs and outputs[0].values.get("captured_calls") for outputs in self.outputs.values()
         )
 
+    def cold_rounds(self, compile_rounds: int) -> int:
+        """Return how many rounds start with an empty compile cache.
+
+        Round 1 always does: a benchmark may compile although none of its axes says so. More do
+        while head looks slower to compile.
+        """
+        rounds = compile_rounds if self.case.compiled else 1
+        sides = tuple(self.outputs.values())
+        return max(rounds, cold_pairs(*sides)) if len(sides) == 2 else rounds
+
     def compared(self, policy: Policy) -> tuple[Comparison, ...]:
         """Return the comparisons of both sides, made once a round. Empty for a single side.
 
@@ -171,7 +182,8 @@ class CaseNeeds:
     def minimum_rounds(self, state: CaseState) -> int:
         """Return how many rounds the case has at least."""
         settings = self.settings
-        return least_rounds(settings.rounds, settings.compile_rounds, compiled=state.compiled)
+        cold = state.cold_rounds(settings.compile_rounds)
+        return least_rounds(settings.rounds, cold, compiled=state.compiled)
 
     def exact_parts(self, state: CaseState) -> frozenset[str]:
         """Return which of ``EXACT_PARTS`` the next round measures.

@@ -366,12 +366,3 @@ def least_workers(measured: CaseRun, settings: MeasureSettings) -> int:
 def is_whole(measured: CaseRun, settings: MeasureSettings) -> bool:
     """Return whether a case has its ``least_workers``."""
     return len(measured.workers) >= least_workers(measured, settings)
-
-
-def has_cold_cache(round_number: int, compile_rounds: int, *, compiled: bool) -> bool:
-    """Return whether this round (counted from 1) starts with an empty compile cache.
-
-    Round 1 always does: a benchmark may compile although none of its axes says so. So does round 0,
-    which is not measured.
-    """
-    return round_number <= 1 or (compiled and round_number <= compile_rounds)

@@ -399,7 +399,7 @@ class Session:
     ) -> tuple[RoundSide, ...]:
         """Run one worker for each of ``sides``, in their order. Then remove their cold caches."""
         measured = measure_round(
-            [self._plan.task(side, state.case, number, state.slug, exact) for side in sides],
+            [self._plan.task(side, state, number, exact) for side in sides],
             number,
             self._settings,
             executor=self._executor,

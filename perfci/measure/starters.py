@@ -160,7 +160,8 @@ class Starters:
         the import counts as part of the first call.
         """
         for state in states:
-            if state.rounds < self._settings.compile_rounds or not all(state.outputs.values()):
+            cold = state.cold_rounds(self._settings.compile_rounds)
+            if state.rounds < cold or not all(state.outputs.values()):
                 continue
             seen = (
                 compiler_in([output.values for output in outputs])

@@ -40,6 +40,8 @@ METRICS = {
         "threads that torch computes with: perfci's setting, or what imports or set-up chose"
     ),
 }
+TAILS = {"latency_p95": "p95", "latency_p99": "p99", "latency_mean": "mean"}
+"""Metrics that change if the median does, or by themselves, with their short names."""
 _PERCENTILES = {"latency_p50": 0.5, "latency_p95": 0.95, "latency_p99": 0.99}
 
 

@@ -234,6 +234,7 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
         "better or unchanged"
     ),
     # of a whole metric or case
+    "compiles-slower": "{pairs:n pair}; those of one commit differ by 5 to 18 %",
     "same-code": "both sides compiled the same graphs to the same code",
     "no-graph": "torch.compile produced no graph on {side}: all of it runs in eager mode",
     "more-in-eager": "more of {side} runs in eager mode: it has more graph breaks",

@@ -172,7 +172,9 @@ def case_lines(case: str, rows: Sequence[Comparison], *, verbose: bool) -> CaseL
 
     ``verbose`` shows all rows, each with what to blame.
     """
-    moved = [row for row in rows if traits(row.status).group == "moved"]
+    moved = [
+        row for row in rows if traits(row.status).group == "moved" and (verbose or not row.follows)
+    ]
     loud = [row for row in moved if row.gate != "info"]
     shown = list(rows) if verbose else loud
     main = next((row for row in rows if row.metric == "latency_p50"), rows[0])

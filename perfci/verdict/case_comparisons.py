@@ -84,9 +84,10 @@ def compare_case(
             _with_zeros(metric.name, base, head) if metric.zero_if_absent else (base, head)
         )
         before, after = Values.of(base_filled, metric.name), Values.of(head_filled, metric.name)
-        if metric.name in ruled:
+        ruling = ruled.get(metric.name)
+        if ruling and (ruling.ratio is None or ruling.ratio > 1.0 + rule.threshold):
             sides = (side.exact_estimate() if side.values else None for side in (before, after))
-            rows.append(without_numbers(empty, ruled[metric.name], *sides))
+            rows.append(without_numbers(empty, ruling, *sides))
         elif before.values and after.values:
             rules[metric.name] = rule
             sessions = None if paired else _by_session(base_filled, base_sessions, metric.name)
@@ -468,5 +469,6 @@ def without_numbers(
         status=ruling.status,
         base=base,
         head=head,
+        ratio=ruling.ratio,
         findings=(*empty.findings, ruling.finding),
     )

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from perfci.metrics import METRICS
+from perfci.metrics.latency import TAILS
 from perfci.model.finding import FOLLOWS, JUDGED, OVERSTATED, Finding, Plain, because, finding
 from perfci.model.measuring import DECIDING_ROUNDS
 from perfci.model.report import Comparison
@@ -33,7 +34,6 @@ from perfci.verdict.policy import Policy, is_beyond, is_within, margin, threshol
 from perfci.verdict.shards import scaled_family
 
 _TESTED = ("paired_t", "welch_t")
-_TAILS = {"latency_p95": "p95", "latency_p99": "p99", "latency_mean": "mean"}
 _UNTOUCHED = finding("untouched")
 _TEST_FIELDS = (
     "ratio", "ratio_lo", "ratio_hi", "difference", "difference_lo", "difference_hi",
@@ -75,8 +75,8 @@ def _with_tails(rows: Sequence[Comparison]) -> tuple[Comparison, ...]:
     final = []
     for row in rows:
         middle = medians.get(row.case)
-        if middle and row.ratio and row.metric in _TAILS and _follows(row, middle):
-            tails.setdefault(row.case, {})[_TAILS[row.metric]] = row.ratio
+        if middle and row.ratio and row.metric in TAILS and _follows(row, middle):
+            tails.setdefault(row.case, {})[TAILS[row.metric]] = row.ratio
             follows = finding(FOLLOWS, metric=middle.metric)
             final.append(replace(row, findings=(*row.findings, follows)))
         else:
@@ -311,7 +311,7 @@ def may_be_untouched(rows: Sequence[Comparison]) -> bool:
         row.status == "unchanged"
         if row.method == "exact"
         else row.method == "paired_t"
-        and not (row.gate == "fail" and row.metric not in _TAILS and _moved(row))
+        and not (row.gate == "fail" and row.metric not in TAILS and _moved(row))
         for row in rows
     )
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 from perfci.metrics import METRICS
+from perfci.metrics.latency import TAILS
 from perfci.model.measuring import DECIDING_ROUNDS, ROUNDS_OF_AN_ANCESTOR
 from perfci.model.report import Comparison
 from perfci.stats.quantile import median
@@ -106,12 +107,14 @@ def undecided_metrics(
     """Return the metrics that need more rounds: those that would leave the verdict inconclusive.
 
     A gating metric that policy lets pass undecided (cold start: half an import of torch is noise)
-    prolongs a session only while it looks worse by its threshold, significant or not. It prolongs
+    prolongs a session only while it looks worse by its threshold, significant or not. A tail
+    doesn't if the median is worse already. It prolongs
     none if further rounds don't measure it (only the first rounds compile again). A metric that
     warns gets the rounds that it takes to believe it, while its whole interval is beyond its
     threshold. ``family`` is the number of gating comparisons that the report will have.
     """
     tested = [row for row in comparisons if row.method == "paired_t"]
+    slower = {row.case for row in tested if row.metric == "latency_p50" and _is_worse(row)}
     gating = [row for row in tested if row.gate == "fail"]
     # a row that warns is corrected for all rows: about so many times as many
     everything = math.ceil(family * len(tested) / max(1, len(gating)))
@@ -119,6 +122,8 @@ def undecided_metrics(
     def may_prolong(row: Comparison) -> bool:
         if policy.undecided(row.metric) == "inconclusive":
             return True
+        if row.metric in TAILS and row.case in slower:
+            return False
         return _in_every_round(row) and _looks_worse(row)
 
     def warns(row: Comparison) -> bool:
@@ -132,6 +137,11 @@ def undecided_metrics(
         if warns(row)
         or (row.gate == "fail" and may_prolong(row) and wants_rounds(row, policy, family))
     )
+
+
+def _is_worse(row: Comparison) -> bool:
+    _, lo, hi = worse_by(row)
+    return lo is not None and hi is not None and is_beyond(lo, hi, threshold_of(row)) and lo > 0.0
 
 
 def _in_every_round(row: Comparison) -> bool:

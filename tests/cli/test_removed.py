@@ -136,8 +136,10 @@ def test_a_gating_metric_that_a_benchmark_leaves_out_on_head_is_told_and_counted
     }
     assert lost == {
         ("work", "latency_p50"),
+        ("work", "latency_mean"),
         ("work", "host_memory_over_setup"),
         ("computed", "latency_p50"),
+        ("computed", "latency_mean"),
         ("computed", "peak_host_memory"),
         ("computed", "host_memory_over_setup"),
     }

@@ -6,11 +6,11 @@ from random import Random
 
 import pytest
 
+from perfci.measure.progress import case_states
 from perfci.measure.selection import (
     LEAST_BURSTS,
     SAMPLE_S,
     block_order,
-    has_cold_cache,
     is_whole,
     least_rounds,
     starting_order,
@@ -19,7 +19,7 @@ from perfci.measure.selection import (
 )
 from perfci.model.measuring import MeasureSettings
 from perfci.model.run import CaseRun
-from tests.verdict.workers import case, side
+from tests.verdict.workers import case, side, worker
 
 
 def test_the_side_that_begins_a_block_alternates() -> None:
@@ -66,11 +66,21 @@ def test_a_compiled_case_gets_rounds_with_a_warm_cache_after_the_cold_ones() -> 
     assert least_rounds(5, 3, compiled=False) == 5
     assert least_rounds(5, 3, compiled=True) == 8
     assert least_rounds(2, 1, compiled=True) == 4
-    cold = [has_cold_cache(number, 3, compiled=True) for number in range(1, 7)]
-    assert cold == [True, True, True, False, False, False]
-    assert has_cold_cache(1, 3, compiled=False)
-    assert has_cold_cache(0, 0, compiled=False)
-    assert not has_cold_cache(2, 3, compiled=False)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize(
+    ("base_s", "head_s", "cold"),
+    [(8.0, 8.0, 1), (8.0, 8.7, 1), (8.0, 8.9, 2), (8.0, 24.0, 1), (10.0, 8.0, 1)],
+)
+def test_a_head_that_looks_slower_to_compile_does_so_a_second_time(
+    compiled: bool, base_s: float, head_s: float, cold: int
+) -> None:
+    (state,) = case_states((case(compiled=compiled),), ("base", "head"))
+    assert state.cold_rounds(3) == (3 if compiled else 1)
+    state.outputs["base"].append(worker("base", 1, {"compile_time": base_s}))
+    state.outputs["head"].append(worker("head", 1, {"compile_time": head_s}))
+    assert state.cold_rounds(1) == cold
 
 
 def test_a_case_is_whole_with_its_least_workers_and_a_compiled_one_needs_more() -> None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
 
 import pytest
 
 from perfci.metrics.graphs import generated_code
 from perfci.verdict.case_comparisons import compare_case
-from perfci.verdict.policy import default_policy
+from perfci.verdict.policy import MetricPolicy, Policy, default_policy
 from perfci.verdict.row_status import adjust
-from tests.verdict.workers import case, side
+from tests.verdict.workers import case, side, worker
 
 
 def compiled(base: str, head: str, slower: float) -> str:
@@ -41,6 +42,40 @@ def test_the_same_code_takes_about_as_long(
     base: str, head: str, slower: float, status: str
 ) -> None:
     assert compiled(base, head, slower) == status
+
+
+@pytest.mark.parametrize("count", ["captured_calls", "generated_kernels"])
+@pytest.mark.parametrize(
+    ("pairs", "more", "threshold", "status"),
+    [
+        ([1.33], 2, 0.1, "inconclusive"),
+        ([1.5], 2, 0.1, "regressed"),
+        ([1.5], 0, 0.1, "inconclusive"),
+        ([1.33, 1.28], 2, 0.1, "regressed"),
+        ([1.33, 1.28], 0, 0.1, "inconclusive"),
+        ([1.33, 1.28], 2, 0.5, "inconclusive"),
+        ([1.33, 1.1], 2, 0.1, "inconclusive"),
+        ([1.33, 1.12, 1.28], 2, 0.1, "regressed"),
+        ([3.0], 0, 0.1, "regressed"),  # max-autotune tries more and generates as much
+        ([3.0], -3, 0.1, "regressed"),
+    ],
+)
+def test_more_than_pairs_of_one_commit_differ_by_is_slower(
+    count: str, pairs: list[float], more: int, threshold: float, status: str
+) -> None:
+    values = [{"compile_time": 8.0, count: 8.0} for _ in pairs]
+    head = [{"compile_time": 8.0 * ratio, count: 8.0 + more} for ratio in pairs]
+    policy = Policy(metrics={"compile_time": MetricPolicy(threshold, "fail", "pass")})
+    rows = compare_case(
+        case(),
+        [worker("base", n, each, generated_code="a1") for n, each in enumerate(values, 1)],
+        [worker("head", n, each, generated_code="b2") for n, each in enumerate(head, 1)],
+        policy,
+        paired=True,
+    )
+    (row,) = (row for row in adjust(rows, policy) if row.metric == "compile_time")
+    assert row.status == status
+    assert row.ratio == pytest.approx(median(pairs), rel=0.06)
 
 
 def cache(folder: Path, *, kernel: str = "ckernel", graph: str = "fgraph") -> Path:

@@ -147,12 +147,22 @@ def test_cold_start_asks_for_rounds_only_while_it_looks_worse_by_its_threshold(
 @pytest.mark.parametrize(
     ("change", "rounds", "asks"), [(1.5, 6, True), (1.5, 9, False), (1.0, 6, False)]
 )
-def test_a_warning_gets_the_rounds_that_it_takes_to_believe_it(
+def test_a_tail_gets_the_rounds_that_it_takes_to_believe_it(
     change: float, rounds: int, asks: bool
 ) -> None:
     ratios = [change * ratio for ratio in (1.0, 1.01, 0.99, 1.005, 0.995, 1.0, 1.01, 0.99, 1.0)]
     rows = paired(ratios[:rounds], "latency_p95")
     assert undecided_metrics(rows, POLICY, 20) == (("latency_p95",) if asks else ())
+
+
+@pytest.mark.parametrize(("median", "asks"), [(1.0, True), (1.3, False)])
+def test_a_tail_asks_for_no_rounds_where_the_median_is_worse(median: float, asks: bool) -> None:
+    spread = (1.0, 1.002, 0.998, 1.001, 0.999, 1.0, 1.001, 0.999)
+    rows = [
+        *paired([median * ratio for ratio in spread]),
+        *paired([1.2, 0.9, 1.5, 1.1, 1.3, 1.0, 1.4, 1.2], "latency_p99"),
+    ]
+    assert undecided_metrics(rows, POLICY, 20) == (("latency_p99",) if asks else ())
 
 
 def test_a_metric_that_gets_no_more_rounds_does_not_ask_for_any() -> None:
