@@ -22,7 +22,7 @@ from perfci.model.measuring import WorkerOutput
 from perfci.model.report import Comparison, Definition, Explanation, Report
 from perfci.model.run import CaseRun, Environment, Run
 from perfci.model.status import Status
-from perfci.model.words import words
+from perfci.model.words import widens, words
 from perfci.units import counted, first_of
 from perfci.verdict.acceptance import Acceptance, accept
 from perfci.verdict.case_comparisons import delayed_more, left_out, number_rows
@@ -76,6 +76,10 @@ def with_session(
 ) -> Report:
     """Return ``report`` with a session's facts. ``failures`` are those of finding its cases."""
     outputs = _outputs(result)
+    of_bursts = burst_findings(outputs)
+    # what makes intervals much wider is told first
+    texts = [f"{words(each)}." for each in sorted(of_bursts, key=lambda each: not widens(each))]
+    first = sum(map(widens, of_bursts))
     return replace(
         report,
         failures=(
@@ -83,8 +87,14 @@ def with_session(
             *(failure for state in result.states for failure in state.failures),
             *result.failures,
         ),
-        notes=(*report.notes, *result.notes, *worker_notes(outputs)),
-        findings=(*report.findings, *burst_findings(outputs), *_unexercised(result)),
+        notes=(
+            *texts[:first],
+            *report.notes,
+            *result.notes,
+            *texts[first:],
+            *warning_notes(outputs),
+        ),
+        findings=(*report.findings, *of_bursts, *_unexercised(result)),
         skipped={case.id: case.skip for case in cases if case.skip},
         not_measured=_not_measured(result),
         interrupted=result.cut_short,
@@ -200,15 +210,6 @@ def _unmeasured_reason(result: SessionResult) -> Finding:
         "outside": "session-ended",
     }
     return finding(codes.get(result.ended, "no-round"))
-
-
-def worker_notes(outputs: Sequence[WorkerOutput]) -> tuple[str, ...]:
-    """Return a report's notes on its workers: what disturbed them, and their warnings.
-
-    What disturbed them is in ``burst_findings``, too.
-    """
-    of_bursts = (f"{words(finding)}." for finding in burst_findings(outputs))
-    return (*of_bursts, *warning_notes(outputs))
 
 
 def burst_findings(outputs: Sequence[WorkerOutput]) -> tuple[Finding, ...]:

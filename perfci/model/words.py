@@ -12,6 +12,7 @@ from typing import Any
 
 from perfci.model.finding import IN_WORDS, Finding, Reason
 from perfci.model.status import traits
+from perfci.model.worker import THROTTLED
 from perfci.units import (
     counted,
     format_change,
@@ -63,12 +64,29 @@ def _base_only(*, why: str = "") -> str:
     return f"only base has a value: {reason}"
 
 
+_MUCH = 0.05
+"""Share of excluded bursts from which on intervals are noticeably wider."""
+_ALONE = "end other programs, or measure on a machine where nothing else runs"
+_QUIETER = {THROTTLED: "raise the processor quota, or measure without one"}
+
+
 def _bursts_excluded(*, excluded: int, bursts: int, reason: str) -> str:
-    how_many = f"{excluded:,} bursts were excluded"
+    how_many, advice = f"{excluded:,} bursts were excluded", ""
     if bursts:  # 0 where measurements were stored without the number of all bursts
         share = format_share(excluded / bursts)
         how_many = f"{share} of bursts were excluded ({excluded:,} of {bursts:,})"
-    return f"{how_many}, most often because of this: {reason}"
+        if excluded >= _MUCH * bursts:
+            advice = f". Intervals are wider for it, so {_QUIETER.get(reason, _ALONE)}"
+    return f"{how_many}, most often because of this: {reason}{advice}"
+
+
+def widens(finding: Finding) -> bool:
+    """Say whether a finding on bursts tells of so many that intervals are noticeably wider."""
+    of = finding.arguments
+    much = finding.code == "bursts-excluded" and float(of["excluded"]) >= _MUCH * float(
+        of["bursts"]
+    )
+    return finding.code == "bursts-disturbed" or (much and bool(of["bursts"]))
 
 
 def _failed(*, side: str, stage: str, kind: str, message: str = "") -> str:
@@ -146,7 +164,7 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
     "bursts-excluded": _bursts_excluded,
     "bursts-disturbed": (
         "Most bursts of {workers:n worker} were disturbed but kept, most often because of this: "
-        "{reason}. Their numbers are those of a busy or throttled machine"
+        "{reason}. Their numbers are those of a busy or throttled machine: " + _ALONE
     ),
     "delayed-more": (
         "head's workers were kept off their core in {head:,} of {bursts:,} bursts, base's in "
