@@ -77,7 +77,7 @@ def with_session(
     """Return ``report`` with a session's facts. ``failures`` are those of finding its cases."""
     outputs = _outputs(result)
     of_bursts = burst_findings(outputs)
-    # what makes intervals much wider is told first
+    # what makes intervals much wider goes first
     texts = [f"{words(each)}." for each in sorted(of_bursts, key=lambda each: not widens(each))]
     first = sum(map(widens, of_bursts))
     return replace(

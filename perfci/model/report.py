@@ -207,8 +207,12 @@ class Report:
 
     @property
     def regressions(self) -> tuple[Comparison, ...]:
-        """Return the comparisons that regressed, whether they fail the report or not."""
-        return tuple(row for row in self.results if row.status == "regressed" and not row.follows)
+        """Return the regressions that fail the report, as many as the verdict counts."""
+        return tuple(
+            row
+            for row in self.results
+            if (row.status, row.gate) == ("regressed", "fail") and not (row.follows or row.accepted)
+        )
 
     def __repr__(self) -> str:
         sides = " → ".join(side.sha[:10] or side.rev for side in (self.base, self.head) if side)

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from perfci.instruments import words
+from perfci.metrics import METRICS
 from perfci.model.finding import Difference, Why
 from perfci.model.report import Accepted, Comparison, Estimate, Explanation, Method, Report
 from perfci.report.clean import clean_line
@@ -90,6 +91,17 @@ def side_interval(estimate: Estimate | None, unit: str) -> str:
     if estimate.lo == estimate.hi:
         return ""
     return f"{format_value(estimate.lo, unit)} … {format_value(estimate.hi, unit)}"
+
+
+def metric_words(metric: str) -> str:
+    """Return perfci's own metric in a reader's words, and any other by its name.
+
+    >>> metric_words("latency_p50"), metric_words("graph_breaks")
+    ('latency', 'graph breaks')
+    """
+    if metric not in METRICS:
+        return metric
+    return metric.removesuffix("_p50").replace("_", " ")
 
 
 def measured_text(row: Comparison) -> str:

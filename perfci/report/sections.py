@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from perfci.model.report import Comparison, Explanation, Report
+from perfci.model.report import Comparison, Report
 from perfci.model.run import Side
 from perfci.report.case_tables import case_tables
-from perfci.report.clean import clean_line
 from perfci.report.outline import (
     GROUPS,
     Outline,
@@ -27,16 +26,14 @@ from perfci.report.outline import (
     shown_failures,
     undecided_warnings,
 )
-from perfci.report.rows import CaseWhy, other_explanations, past_lines, replay_line, whys
-from perfci.units import counted, listed
+from perfci.report.rows import metric_words, other_explanations, past_lines, replay_line, whys
+from perfci.units import counted, first_of, listed
 
 Section = Mapping[str, Any]
 _OPEN = ("undecided", "not_comparable", "not_measured")
 """Groups that leave a case undecided."""
 _MOST_ACCEPTED = 5
 """Regressions for which the comment has a table to paste that accepts them."""
-LONGEST_REASON = 140
-"""Characters of a reason in a cell. A longer reason is shown below the table."""
 MOST_REASONS = 5
 MOST_TABLE_ROWS = 1_000
 """Rows that a table is made of. A comment has room for fewer, and an untrusted report may hold
@@ -45,6 +42,8 @@ _MOST_ROWS = 8
 """Open rows of all sections together."""
 _FEWEST_ROWS = 4
 """Open rows of each section at least, however many sections there are."""
+_MOST_METRICS = 3
+"""Metrics that a fold's line names."""
 _MOST_FAILURES = 3
 """Open failures of a section."""
 _MARKS = {"fail": "\u274c", "error": "\U0001f4a5", "inconclusive": "\u2754", "pass": "\u2705"}
@@ -57,11 +56,21 @@ def sections(outlines: Sequence[Outline], names: Sequence[str]) -> tuple[Section
     for rows, name in zip(outlines, names, strict=True):
         section = _section(rows, name, most)
         folds = [fold for fold in _folds(section) if fold[-1]]
-        section["folded"] = ", ".join(f"{count} {group.counted}" for group, _, count in folds)
+        section["folded"] = ", ".join(
+            f"{count} {group.counted}{_metrics(rows, group)}" for group, _, count in folds
+        )
         shown = ((group, entries) for group, entries, _ in folds if entries)
         section["folds"] = sorted(shown, key=lambda fold: fold[0].last)
         parts.append(section)
     return tuple(parts)
+
+
+def _metrics(rows: Outline, group: RowGroup) -> str:
+    """Return the metrics of the rows too noisy to say, none of which fails the report."""
+    if group is not GROUPS["unseen"]:
+        return ""
+    metrics = dict.fromkeys(metric_words(row.metric) for row in rows.groups["unseen"])
+    return f" ({first_of(list(metrics), _MOST_METRICS)}; none gates)"
 
 
 def _section(rows: Outline, name: str, most: int) -> dict[str, Any]:
@@ -301,69 +310,34 @@ def _next_step(report: Report, shown: Sequence[Comparison]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Because:
-    """The reason why a row moved, short enough for its cell."""
+    """A reason why a case moved. Without a ``metric`` it is about the whole case."""
 
+    case: str
+    metric: str
     text: str
-    file: str = ""
-    line: int = 0
+    file: str
+    line: int
 
 
 def _why(report: Report, shown: Sequence[Comparison]) -> dict[str, Any]:
-    """Return why cases moved, in three parts: in rows' cells, below the table, and in folds."""
+    """Return why cases moved, those of ``shown`` rows first: in the open, and in folds."""
     every = whys(report)
-    because, open_whys = _whys_of_rows(shown, every)
-    used = _explanations_of_rows(shown, report, because)
-    below = [cause for cause in other_explanations(report) if cause not in used]
+    reasons = [Because(why.case, "", why.text, why.lead.file, why.lead.line) for why in every]
+    reasons += [
+        Because(cause.case, cause.metric, cause.text, cause.file, cause.line)
+        for cause in other_explanations(report)
+    ]
+    places = {case: place for place, case in enumerate(dict.fromkeys(row.case for row in shown))}
+    reasons.sort(key=lambda reason: places.get(reason.case, len(places)))
     return {
-        "because": because,
-        "open_whys": open_whys,
-        "explanations": below[:MOST_REASONS],
-        "more_explanations": below[MOST_REASONS:],
+        "because": reasons[:_MOST_ROWS],
+        "more_because": reasons[_MOST_ROWS:],
         "inside": [why for why in every if why.more],
     }
 
 
-def _whys_of_rows(
-    rows: Sequence[Comparison], every: Iterable[CaseWhy]
-) -> tuple[dict[tuple[str, str], Because], list[CaseWhy]]:
-    """Return by (case, metric) why each of ``rows`` moved, and the whys that fit no row.
-
-    A why goes to its case's first row without one. A why that is too long for a cell fits no row.
-    """
-    because: dict[tuple[str, str], Because] = {}
-    left = []
-    for why in every:
-        keys = ((row.case, row.metric) for row in rows if row.case == why.case)
-        key = next((key for key in keys if key not in because), None)
-        if key is None or not why.explains or not _is_short(why.text):
-            left.append(why)
-        else:
-            because[key] = Because(why.text, why.lead.file, why.lead.line)
-    return because, left
-
-
-def _explanations_of_rows(
-    rows: Sequence[Comparison], report: Report, because: dict[tuple[str, str], Because]
-) -> set[Explanation]:
-    """Add workers' explanations to ``because`` for rows without a why. Return the added ones."""
-    explained = {why.case for why in report.why if why.differences}
-    shown = {(row.case, row.metric) for row in rows}
-    used = set()
-    for explanation in dict.fromkeys(report.explanations):
-        key = (explanation.case, explanation.metric)
-        free = key in shown and key not in because and explanation.case not in explained
-        if free and _is_short(explanation.text):
-            because[key] = Because(explanation.text, explanation.file, explanation.line)
-            used.add(explanation)
-    return used
-
-
-def _is_short(text: str) -> bool:
-    return len(clean_line(text, 2 * LONGEST_REASON)) <= LONGEST_REASON
-
-
 _OTHER_FOLDS = (
-    ("improved", "more_explanations", RowGroup("More reasons why", "more reasons why", "why")),
+    ("improved", "more_because", RowGroup("More reasons why", "more reasons why", "why")),
     ("improved", "inside", RowGroup("", "more that differ inside", "inside")),
     ("improved", "more_failures", RowGroup("More failed", "more failed", "failed")),
     ("removed", "skipped", RowGroup("Skipped", "skipped", "skipped")),

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 LIMIT = 60_000
 """Characters of a comment. GitHub takes 65,536. The difference is for lines that are added."""
 _REINSTALL = "Install perfci again: pip install --force-reinstall perfci"
+_UNBROKEN = 48
+"""Characters of the longest name that stays on one line next to a wide column."""
 _WORD_END = re.compile(r"(?:[,=./_-]|&#91;)(?=\w)")
 """The end of a word inside a name. No entity has such a character in its middle."""
 _BREAK_HERE = r"\g<0><wbr>"
@@ -111,8 +113,10 @@ def _unbroken(text: str) -> Safe:
 
 
 def _breakable(text: str) -> Safe:
-    """Return ``text`` in code. A narrow column may break it at the end of a word."""
-    broken = _WORD_END.sub(_BREAK_HERE, str(escape(text)))
+    """Return ``text`` in code. If it is long, a narrow column may break it at a word's end."""
+    broken = str(escape(text))
+    if len(text) > _UNBROKEN:
+        broken = _WORD_END.sub(_BREAK_HERE, broken)
     return Safe(f"<code>{broken}</code>" if text else "")
 
 

@@ -8,8 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from perfci.report.exporters.markdown import metric_words
+from perfci.model.report import Accepted
 from perfci.report.exporters.markdown import render as render_markdown
+from perfci.report.rows import metric_words
 from perfci.report.templates import LIMIT
 from perfci.stats.t_tests import two_sided_p
 from tests.report.examples import (
@@ -32,6 +33,38 @@ def test_the_effect_of_an_examples_row_fits_its_p() -> None:
     for one in (*rich_report().results, *passing_report().results):
         if one.p is not None and one.cohens_d is not None:
             assert two_sided_p(one.cohens_d * math.sqrt(6), 5.0) == pytest.approx(one.p)
+
+
+def test_the_verdicts_other_reasons_stand_below_the_table() -> None:
+    text = render_markdown(rich_report())
+    assert 0 < text.index("| case | metric |") < text.index("- sampler: not comparable")
+
+
+@pytest.mark.parametrize(
+    ("case", "broken"),
+    [("encoder[batch=16,mode=max-autotune]", False), ("a" * 48, False), ("a/b_" * 12, False),
+     ("encoder[batch=16,length=128,mode=max-autotune,dtype=bfloat16]", True)],
+)  # fmt: skip
+def test_only_a_long_name_of_a_case_may_break(case: str, broken: bool) -> None:
+    report = replace(passing_report(), results=(row(case, "latency_p50", 1.0, 1.5, "regressed"),))
+    assert ("<wbr>" in render_markdown(report)) is broken
+
+
+@pytest.mark.parametrize("metrics", [("jitter",), ("jitter", "latency_max", "latency_p99")])
+def test_what_is_too_noisy_to_say_is_named_and_fails_nothing(metrics: tuple[str, ...]) -> None:
+    noisy = [row("a", metric, 1.0, 1.1, "inconclusive", gate="info") for metric in metrics]
+    text = render_markdown(replace(passing_report(), results=(*passing_report().results, *noisy)))
+    named = ", ".join(map(metric_words, metrics))
+    assert f"{len(metrics)} too noisy to say ({named}; none gates)" in text
+
+
+@pytest.mark.parametrize("name", ["accepted", "warn", "info", "fail"])
+def test_the_regressions_of_a_report_are_those_that_its_title_counts(name: str) -> None:
+    changed = {"gate": name} if name != "accepted" else {"accepted": Accepted("because")}
+    worse = row("a", "latency_p50", 1.0, 1.5, "regressed", **changed)
+    report = rich_report(results=(*rich_report().results, worse))
+    title = render_markdown(report).splitlines()[1]
+    assert f" {len(report.regressions)} regressions " in title
 
 
 def test_every_row_of_the_report_stands_somewhere() -> None:

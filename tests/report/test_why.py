@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from perfci.model.report import Explanation
@@ -28,13 +29,25 @@ REPORT = rich_report(why=(WHY,), explanations=(AT_THE_LINE, ELSEWHERE))
 def test_the_comment_has_one_line_and_folds_the_rest() -> None:
     text = render_markdown(REPORT)
     above, _, folded = text.partition("<summary>All else")
-    assert "1 → 13 calls, +341 µs <code>lib/encoder.py:41</code> · " in above
+    table, _, reasons = above.partition("**Why**")
+    assert "1 → 13 calls" not in table, "reasons stand in one place"
+    assert "1 → 13 calls, +341 µs, <code>lib/encoder.py:41</code>\n" in reasons
     assert "takes 100 µs → 200 µs" not in above
     assert "takes 100 µs → 200 µs" in folded
     assert "import yaml" in folded
     assert "unavailable from memory: a call takes 12 s" in folded
     assert "2 more that differ inside" not in text  # of one case
     assert "1 more that differ inside" in text
+
+
+def test_the_reasons_of_what_the_table_shows_go_first() -> None:
+    others = [Explanation(f"other{number}", "cold_start", "k", "slower") for number in range(20)]
+    text = render_markdown(replace(REPORT, explanations=(*others, AT_THE_LINE)))
+    open_reasons = text.partition("**Why**")[2].partition("\n\n**")[0].strip().splitlines()
+    assert len(open_reasons) == 8
+    assert "encoder" in open_reasons[0]
+    folded = text.partition("**More reasons why**")[2]
+    assert len(re.findall(r"<code>other\d+</code>", folded)) == 20 - 7
 
 
 def test_the_page_has_all_of_it_at_the_row() -> None:

@@ -8,7 +8,6 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from perfci.errors import UsageError
-from perfci.metrics import METRICS
 from perfci.model.report import Comparison, Report
 from perfci.report import rows
 from perfci.report.clean import Clean, Safe, clean_lines
@@ -85,7 +84,7 @@ def _template() -> Template:
         "by_case": by_case,
         "change": lambda row: (_moved_text(row), _span_text(row)),
         "limit": lambda row: rows.limit_text(row) if has_numbers(row) else "",
-        "what": metric_words,
+        "what": rows.metric_words,
         "values": _values_text,
         "remarks": _remarks,
         "side_value": side_text,
@@ -156,17 +155,6 @@ def _notes(reports: Sequence[Report], names: Sequence[str]) -> tuple[str, ...]:
         on = f" (on {name})" if len(reports) > 1 else ""
         notes |= dict.fromkeys(f"{note}{on}" for note in report.notes)
     return tuple(notes)
-
-
-def metric_words(metric: str) -> str:
-    """Return perfci's own metric in a reader's words, and any other by its name.
-
-    >>> metric_words("latency_p50"), metric_words("graph_breaks")
-    ('latency', 'graph breaks')
-    """
-    if metric not in METRICS:
-        return metric
-    return metric.removesuffix("_p50").replace("_", " ")
 
 
 def _values_text(row: Comparison) -> str:

@@ -15,8 +15,10 @@ from perfci.measure.selection import select
 from perfci.model.case import Case
 from perfci.model.report import Estimate, Report
 from perfci.report.clean import clean_line, clean_lines
+from perfci.report.exporters.html import BLAME
 from perfci.report.exporters.html import render as render_page
 from perfci.report.rows import replay_command, selection_of
+from perfci.report.templates import read_template
 from tests.report.examples import alone_report, passing_report, rich_report
 from tests.report.hostile import NAMES
 from tests.report.page.reports import drawn_report, hostile_page_report, large_report
@@ -55,6 +57,22 @@ def loads_nothing(page: str) -> None:
 def rows_of(page: str) -> dict[str, Any]:
     (found,) = re.findall(r'<script type="application/json" id="rows">(.*?)</script>', page)
     return json.loads(found)
+
+
+def test_the_legend_shows_all_that_a_strip_draws_in_its_colours_and_explains_the_badges() -> None:
+    page = render_page(rich_report())
+    (first, *_), drawn = re.findall(r'<p class="legend quiet".*?</p>', page, re.DOTALL), (
+        read_template("report/strip.js")
+    )  # fmt: skip
+    for mark in set(re.findall(r'(?:block|upright)\("(\w+)"|class: "(pair)"', drawn)):
+        assert f'class="{"".join(mark)}"' in first, mark
+    for sense in ("worse", "better"):
+        for mark in ("interval", "estimate"):
+            assert re.search(rf'<g class="{sense}"><\w+ class="{mark}"', first), (sense, mark)
+    badges = set(re.findall(r'<span class="badge" title="[^"]*">(\w+)</span>', page))
+    assert badges
+    for badge in badges:
+        assert f"To blame: <b>{badge}</b>, {BLAME[badge]}" in page  # type: ignore[index]
 
 
 @pytest.mark.parametrize(
