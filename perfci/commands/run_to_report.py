@@ -14,6 +14,7 @@ from perfci.errors import UsageError
 from perfci.files import read_regular
 from perfci.measure.checkout.commits import file_at
 from perfci.measure.checkout.git import Repository, ResolvedRev
+from perfci.measure.discovery import CUT_SHORT
 from perfci.measure.progress import SessionResult
 from perfci.measure.selection import DecoratorLiterals
 from perfci.model.case import Case, Failure
@@ -34,12 +35,16 @@ from perfci.verdict.row_status import adjust
 if TYPE_CHECKING:
     from perfci.measure.workplace import SessionContext
 
-_ON_BASE = (
-    "Base's own benchmark files have this case, so it is not new. What base lacks, import inside "
-    "the benchmark that needs it. `--benchmarks-of BASE` measures both by base's definition. If it "
-    "is base's own code that fails, choose another base."
+_ON_BASE = "Base's own benchmark files have this case, so it is not new."
+"""Why a case that fails on base alone isn't left out."""
+_WHAT_BASE_LACKS = (
+    "What base lacks, import inside the benchmark that needs it. `--benchmarks-of BASE` measures "
+    "both by base's definition."
 )
-"""The advice for a case that fails on base alone."""
+_LACKS = frozenset(
+    {"AttributeError", "ImportError", "ModuleNotFoundError", "NameError", "TypeError"}
+)
+"""Kinds of failure of code that base may lack."""
 _SHOWN_FILES = 3
 """Changed files that a finding names."""
 _MOST_CASES = 3
@@ -167,11 +172,19 @@ def advised(failures: Sequence[Failure], absent: Container[str]) -> tuple[Failur
     """Return ``failures`` with advice for those of base alone, except for the ``absent`` cases."""
     on_base = failed_on_base(failures)
     return tuple(
-        replace(failure, message=f"{failure.message}\n{_ON_BASE}")
+        replace(failure, message=f"{failure.message}\n{_ON_BASE} {_advice_on_base(failure.kind)}")
         if failure.case in on_base and failure.case not in absent
         else failure
         for failure in failures
     )
+
+
+def _advice_on_base(kind: str) -> str:
+    if kind == CUT_SHORT:
+        return "The time was over, by a build for example: raise --budget."
+    if kind in _LACKS:
+        return f"{_WHAT_BASE_LACKS} If it is base's own code that fails, choose another base."
+    return "Choose another base, or mend the case there."
 
 
 def rows_alone(result: SessionResult, policy: Policy) -> tuple[Comparison, ...]:

@@ -7,6 +7,7 @@ error that says what to do.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ import perfci
 from perfci.model.case import Failure
 from perfci.model.worker import WRONG_CODE
 from perfci.worker.hook.perfci_watch import VARIABLE, decoded_events, encoded
-from perfci.worker.own_packages import packages_in
+from perfci.worker.own_packages import NO_LIBRARY, project_folders
 
 Where = Literal["own", "spared", "checkout", "another tree", "copy", ""]
 _FILES_SHOWN = 3
@@ -38,6 +39,8 @@ _BYTECODE = re.compile(r"/__pycache__/([^/]+)\.[^./]+(?:\.opt-\d)?\.pyc$")
 """The end of the path of bytecode that Python wrote next to its source."""
 _CODE = (".py", ".pyc", ".egg", ".whl", ".zip", ".pyx", ".cu", ".cpp", ".c", ".ptx", ".cubin")
 _LIBRARY = re.compile(r"\.(so|dylib|pyd)(\.\d+)*$")
+_LACKING = re.compile(r"No module named '([A-Za-z_][\w.]*)'(?:\Z|; | (in the tree))")
+"""Matches the message on a missing module, and whether perfci left it out."""
 _BUILD = (
     "Set `build` in [tool.perfci] to the commands that compile it, such as "
     "`{python} setup.py build_ext --inplace`."
@@ -224,7 +227,8 @@ def _wrong(event: CodeEvent, where: Where, places: CodePlaces) -> WrongCode:
     top = event.name.partition(".")[0]
     if where == "copy":
         top = top or _package_in(event.path)
-        advice = package_advice(places.root, top, places.configured_path) if top else ""
+        name = event.name or top
+        advice = package_advice(places.root, name, places.configured_path) if name else ""
         if not advice and _is_library(event.path):
             advice = _BUILD
         meant = f'Where the installed copy is meant: installed = ["{top}"].' if top else ""
@@ -239,7 +243,7 @@ def _wrong(event: CodeEvent, where: Where, places: CodePlaces) -> WrongCode:
     elif _is_library(event.path):
         advice = _BUILD
     else:
-        advice = (top and package_advice(places.root, top, places.configured_path)) or (
+        advice = (top and package_advice(places.root, event.name, places.configured_path)) or (
             "The commit doesn't have it. Add it to the repository, or make it with `build`."
         )
     file = relative if where == "checkout" else event.path
@@ -273,9 +277,44 @@ class WorkerWatch:
         return code_used(events, self.places)
 
 
+def lacking_advice(message: str, tree: str, python_path: Collection[str], python: str) -> str:
+    """Return what to do about a module that ``message`` says is lacking, or "" if it doesn't."""
+    lacking = _LACKING.search(message)
+    if lacking is None:
+        return ""
+    name, kept_out = lacking.groups()
+    top = name.partition(".")[0]
+    if own := package_advice(tree, name, python_path):
+        return own.rstrip(".")
+    if kept_out:
+        return (
+            f"This commit doesn't have `{name}`: add it to the repository, or make it with `build`."
+            f' Where the installed one is meant: installed = ["{top}"]'
+        )
+    if name != top or _folder_with(tree, top) is not None:
+        return ""
+    return (
+        f"{python} measured. Install {name} there, or name the Python that has it: `python` in "
+        "[tool.perfci], or --python"
+    )
+
+
 def package_advice(tree: str, name: str, python_path: Collection[str]) -> str:
-    """Return the advice to import the package ``name`` from its folder of ``tree``, or ""."""
-    return folder_advice(packages_in(tree).get(name), python_path)
+    """Return the advice to import the module ``name`` from its folder of ``tree``, or ""."""
+    return folder_advice(_folder_with(tree, name), python_path)
+
+
+def _folder_with(tree: str, name: str) -> str | None:
+    """Return the folder of ``tree`` that has the module ``name``, also in a namespace package."""
+    inner = name.replace(".", "/")
+    for folder, _ in project_folders(tree):
+        module, relative = folder / inner, os.path.relpath(folder, tree)
+        usual = NO_LIBRARY.isdisjoint(Path(relative).parts)
+        if (module / "__init__.py").is_file() or module.with_suffix(".py").is_file():
+            return relative
+        if usual and module.name not in NO_LIBRARY and any(module.rglob("*.py")):
+            return relative
+    return None
 
 
 def folder_advice(folder: str | None, python_path: Collection[str]) -> str:

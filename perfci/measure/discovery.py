@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
@@ -25,7 +24,7 @@ from perfci.errors import (
     UnfitCommit,
     UsageError,
 )
-from perfci.measure.code_guard import CodeUsed, described, package_advice
+from perfci.measure.code_guard import CodeUsed, described, lacking_advice
 from perfci.measure.executor import Executor
 from perfci.measure.plan import SessionPlan, SidePlan, files_in
 from perfci.measure.selection import written_in
@@ -36,9 +35,6 @@ from perfci.units import first_of
 
 CUT_SHORT = "no_time"
 """The kind of failure of a file that had less time to import than ``timeout``, and may be sound."""
-_LACKING = re.compile(r"No module named '([A-Za-z_][A-Za-z0-9_]*)'\Z")
-"""Matches the message on a missing module that is most likely a distribution of that name. On one
-of the side's own packages the message says more."""
 _USERS_ERRORS = {
     "BenchmarkError": "wrong-benchmark",
     "duplicate_id": "duplicate-id",
@@ -278,13 +274,13 @@ def require_cases(
         advice = "Fix the import"
         if first.kind == "timeout":
             advice = "Mend what hangs there, or raise `timeout` in [tool.perfci]"
-        elif lacking := _LACKING.search(first.message):
-            known = plan.config.python_path
-            own = package_advice(str(plan.head_root), lacking[1], known)
-            advice = own.rstrip(".") or (
-                f"{plan.sides[-1].side.python} measured. Install {lacking[1]} there, or name the "
-                "Python that has it: `python` in [tool.perfci], or --python"
-            )
+        elif lacking := lacking_advice(
+            first.message,
+            str(plan.head_root),
+            plan.config.python_path,
+            plan.sides[-1].side.python,
+        ):
+            advice = lacking
         raise UnbuiltCommit(
             "no-benchmark-imports",
             f"no benchmark file in {where} could be imported; {first.kind}: "

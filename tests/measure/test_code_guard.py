@@ -13,6 +13,8 @@ from perfci.measure.code_guard import (
     CodeUsed,
     WorkerWatch,
     code_used,
+    lacking_advice,
+    package_advice,
     wrong_code,
 )
 from perfci.measure.project_names import modules_of, packages_of
@@ -83,6 +85,55 @@ def test_the_error_says_what_to_write(places: CodePlaces) -> None:
     assert 'Add "libs" to `python_path`' in wrong.advice
     (wrong,) = used(places, "import", f"venv/{PACKAGES}/declared/x.py", "declared.x").wrong
     assert 'installed = ["declared"]' in wrong.advice
+
+
+@pytest.mark.parametrize(
+    ("file", "module", "folder"),
+    [
+        ("libs/core/__init__.py", "core", "libs"),
+        ("libs/core/__init__.py", "core.value", ""),
+        ("python/acme/shapes/__init__.py", "acme", "python"),  # packages without __init__.py
+        ("python/acme/shapes/__init__.py", "acme.shapes", "python"),
+        ("python/acme/shapes/round.py", "acme.shapes.round", "python"),
+        ("lib/single.py", "single", "lib"),
+        ("src/acme/shapes/__init__.py", "acme.shapes", ""),  # there it is already
+        ("tests/acme/test_x.py", "acme", ""),
+        ("docs/core/conf.py", "other", ""),
+    ],
+)
+def test_a_folder_for_python_path_is_advised_only_if_the_module_is_imported_from_there(
+    tmp_path: Path, file: str, module: str, folder: str
+) -> None:
+    (tmp_path / file).parent.mkdir(parents=True)
+    (tmp_path / file).touch()
+    advice = package_advice(str(tmp_path), module, (".", "src"))
+    assert advice == (f'Add "{folder}" to `python_path` in [tool.perfci].' if folder else "")
+
+
+KEPT_OUT = "No module named 'acme.shapes' in the tree that is measured (perfci keeps /x out)"
+
+
+@pytest.mark.parametrize(
+    ("message", "has", "advised"),
+    [
+        (KEPT_OUT, "python/acme/shapes/__init__.py", 'Add "python" to `python_path`'),
+        (KEPT_OUT, "", 'installed = ["acme"]'),
+        ("No module named 'acme'", "python/acme/shapes/x.py", 'Add "python" to `python_path`'),
+        ("No module named 'acme'", "", "Install acme there"),
+        ("No module named 'acme.new'", "acme/__init__.py", ""),
+        ("No module named 'acme'; 'acme' is not a package", "acme.py", ""),
+        ("cannot import name 'x' from 'acme'", "", ""),
+    ],
+)
+def test_what_is_lacking_gets_advice_that_fits_the_tree(
+    tmp_path: Path, message: str, has: str, advised: str
+) -> None:
+    if has:
+        (tmp_path / has).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / has).touch()
+    advice = lacking_advice(message, str(tmp_path), (".", "src"), "/usr/bin/python3")
+    assert advised in advice
+    assert bool(advice) == bool(advised)
 
 
 def test_an_installed_copy_that_is_meant_is_right_and_known(places: CodePlaces) -> None:

@@ -62,6 +62,7 @@ def fail_base(workers: Simulated, kind: str, message: str, *, in_round: int) -> 
         ("timeout", "no answer within 20 s"),
         ("out_of_memory", "ended by the kernel"),
         ("AttributeError", "module 'lib' has no attribute 'renamed'"),
+        ("no_time", "no answer within 3 s, half of what was left of the budget"),
     ],
 )
 def test_a_case_that_base_has_and_fails_is_not_decided(
@@ -75,6 +76,9 @@ def test_a_case_that_base_has_and_fails_is_not_decided(
     assert reason["because"]["arguments"]["kind"] == kind
     assert rows(report, "case")["latency_p50"]["status"] == "failed"
     assert message in " ".join(report["verdict"]["reasons"])
+    (said,) = (failure["message"] for failure in report["failures"])
+    assert ("What base lacks" in said) == (kind == "AttributeError")
+    assert ("raise --budget" in said) == (kind == "no_time")
     assert rows(report, "steady")["latency_p50"]["status"] == "unchanged"
 
 

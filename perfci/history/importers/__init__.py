@@ -176,8 +176,16 @@ def _load(content: bytes, name: str) -> Any:
         raise DamagedFile(
             "foreign-damaged",
             f"{visible(name, 300)} can't be read: {visible(str(error), 300)}",
-            "It may have been cut off while it was written or copied: get it again.",
+            _advice(error),
         ) from error
+
+
+def _advice(error: Exception) -> str:
+    """Return what to do about a file that isn't JSON: get it again where it ends too early."""
+    whole = isinstance(error, json.JSONDecodeError) and error.doc.rstrip().endswith(("}", "]"))
+    if whole and error.pos < len(error.doc.rstrip()):  # type: ignore[attr-defined]
+        return "There it isn't JSON: let its tool write it again, or mend that place by hand."
+    return "It may have been cut off while it was written or copied: get it again."
 
 
 class RunBuilder:

@@ -273,8 +273,8 @@ class OwnCodeFirst:
         self._miss(name, path)
         raise ModuleNotFoundError(
             f"No module named {name!r} in the tree that is measured "
-            f"(perfci keeps {path} out, which isn't its code: add the folder in which this tree "
-            "has it to `python_path`)",
+            f"(perfci keeps {path} out, which isn't its code; if this tree has it elsewhere, add "
+            "that folder to `python_path`)",
             name=name,
         )
 
