@@ -5,7 +5,7 @@ The history is loaded, put in the order of the branch's commits, and searched fo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from perfci.history.store import OpenHistory
     from perfci.measure.checkout.git import Repository
     from perfci.report.clean import Clean
-    from perfci.trend import LoadedHistory, TrendSettings, Withdrawal
+    from perfci.trend import TrendSettings
 
 _FIRST_TIME_NOTE = "No change was reported before: of the older ones, none counts as new."
 
@@ -108,6 +108,7 @@ def trend_of(
 ) -> Trend:
     """Return the history of a branch, analysed. ``now`` is ISO 8601 in UTC."""
     from perfci.report.site.lists import release_runs
+    from perfci.report.site.words import withdrawal_text
     from perfci.trend import dates_of
     from perfci.trend.changes import analyse, settled
     from perfci.trend.events import group_events
@@ -133,23 +134,13 @@ def trend_of(
         drifts=analysed.drifts,
         health=health(history.outcomes()),
         releases=release_runs(git.tags, git.order, arranged.timelines),
-        notes=(*first, *git.notes, *arranged.notes),
+        notes=(*map(withdrawal_text, analysed.withdrawn), *first, *git.notes, *arranged.notes),
         too_few=analysed.too_few,
         reported_before=bool(known),
         events=group_events(changes, arranged.series, arranged.timelines, known),
         recent_days=settings.drift_days,
         forge=git.forge,
-        withdrawn=_withdrawn(analysed.withdrawn, loaded),
-    )
-
-
-def _withdrawn(withdrawals: Iterable[Withdrawal], loaded: LoadedHistory) -> tuple[Withdrawal, ...]:
-    """Return the withdrawals, but not of changes whose runs are only on another branch."""
-    recorded = {name for run in loaded.runs for name in (run.header.sha, run.header.id)}
-    return tuple(
-        withdrawal
-        for withdrawal in withdrawals
-        if not (withdrawal.runs_gone and withdrawal.change.sha_after in recorded)
+        withdrawn=analysed.withdrawn,
     )
 
 
@@ -239,4 +230,4 @@ def known_changes(trend: Trend, now: str) -> tuple[KnownChange, ...]:
             event=events.get(change.id, ""),
         )
         for change in trend.changes
-    ) + tuple(replace(withdrawal.change, withdrawn=True) for withdrawal in trend.withdrawn)
+    ) + tuple(replace(change, withdrawn=True) for change in trend.withdrawn)

@@ -1,11 +1,7 @@
-"""The drawings that a comparison's page and a trend's site share.
-
-Numbers are packed for the scripts that draw them.
-"""
+"""What a comparison's page and a trend's site share: data for scripts, and small lines."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -21,12 +17,6 @@ _ENTITIES = {
     "\u2029".encode(): rb"\u2029",
 }
 """Characters that JSON has only inside strings, so that replacing their bytes is safe."""
-_CHART_DIGITS = 5
-"""Digits of packed values after the typical value's first digit. No chart shows more."""
-_LARGEST = 2.0**52
-"""Largest packed number. Up to here a browser's numbers hold every whole number."""
-_LEAST_SCALE = 1e-300
-"""Least step between packed values."""
 _SPARK = (120.0, 30.0)
 """Width and height of a small line, in px."""
 _EDGE = 2.0
@@ -41,40 +31,6 @@ def literal(value: Any) -> bytes:
     for character, spelled in _ENTITIES.items():
         encoded = encoded.replace(character, spelled)
     return encoded
-
-
-@dataclass(frozen=True, slots=True)
-class Packed:
-    """Values as whole steps: ``value[i] = scale * (deltas[0] + … + deltas[i])``."""
-
-    scale: float
-    deltas: list[int]
-
-
-def pack(values: NDArray[Any], scale: float | None = None) -> Packed:
-    """Pack finite ``values`` (n,) in steps of ``scale``, by default the scale that suits them."""
-    import numpy as np
-
-    if not len(values):
-        return Packed(1.0, [])
-    if scale is None:
-        scale = scale_of(values)
-    whole = np.rint(values / scale).astype(np.int64)
-    whole[1:] -= whole[:-1].copy()
-    return Packed(scale, whole.tolist())
-
-
-def scale_of(values: NDArray[Any]) -> float:
-    """Return the step for ``values``: 1 if all are whole, else small against the typical value."""
-    import numpy as np
-
-    sizes = np.abs(values)
-    largest = float(sizes.max())
-    if largest < _LARGEST and bool((values == np.rint(values)).all()):
-        return 1.0
-    typical = 4.0 * float(np.median(sizes / 4.0)) or largest  # the mean of two could overflow
-    digits = 10.0 ** max(math.floor(math.log10(typical)) - _CHART_DIGITS, -300)
-    return max(digits, largest / _LARGEST, _LEAST_SCALE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,6 @@ from perfci.trend import (
     Timeline,
     Trend,
     TrendEvent,
-    Withdrawal,
     dates_of,
 )
 
@@ -39,7 +38,6 @@ def trend_json(trend: Trend) -> Clean:
         "environments": list(map(_plain_environment, trend.timelines.values())),
         "changes": [_plain_change(change, trend, by_key) for change in trend.changes],
         "events": [_plain_event(event, trend, by_key) for event in trend.events],
-        "withdrawn": [_plain_withdrawal(entry, by_key) for entry in trend.withdrawn],
         "drifts": [_plain_drift(drift, by_key) for drift in trend.drifts],
         "health": health
         | {
@@ -115,19 +113,6 @@ def _plain_event(
         "back": [change.id for change in event.back],
         "bisect": bisect_command(event) or None,
         "pull_request": pull_request_page or None,
-    }
-
-
-def _plain_withdrawal(withdrawal: Withdrawal, by_key: Mapping[SeriesKey, Series]) -> dict[str, Any]:
-    change = withdrawal.change
-    return {
-        "id": change.id,
-        **_plain_key(change.series, by_key.get(change.series)),
-        "worse": change.worse,
-        "sha_before": change.sha_before,
-        "sha_after": change.sha_after,
-        "first_seen_at": change.first_seen_at,
-        "runs_gone": withdrawal.runs_gone,
     }
 
 

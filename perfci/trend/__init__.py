@@ -262,17 +262,6 @@ class KnownChange:
 
 
 @dataclass(frozen=True, slots=True)
-class Withdrawal:
-    """A change that an earlier report named and that the evidence no longer bears out.
-
-    ``runs_gone``: the runs at its place are not recorded any more.
-    """
-
-    change: KnownChange
-    runs_gone: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Drift:
     """The last days of a series against its last accepted level (``baseline_sha``)."""
 
@@ -316,8 +305,8 @@ class Trend:
 
     The series in ``too_few`` are too short to be examined. ``reported_before``: whether an earlier
     report named a change. In a first report the changes of the last ``recent_days`` are new.
-    ``forge`` is the repository's page on the web. ``withdrawn`` are changes that no earlier report
-    withdrew.
+    ``forge`` is the repository's page on the web. ``withdrawn`` are known changes that
+    this report takes back.
     """
 
     created_at: str
@@ -334,7 +323,7 @@ class Trend:
     events: tuple[TrendEvent, ...] = ()
     recent_days: int = 14
     forge: str = ""
-    withdrawn: tuple[Withdrawal, ...] = ()
+    withdrawn: tuple[KnownChange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from perfci.model.run import RunHeader
 from perfci.stats.evidence import benjamini_hochberg
@@ -20,7 +20,6 @@ from perfci.trend import (
     SeriesKey,
     Timeline,
     TrendSettings,
-    Withdrawal,
     dates_of,
 )
 from perfci.trend.change_points import (
@@ -31,9 +30,6 @@ from perfci.trend.change_points import (
 )
 from perfci.trend.slow_moves import find_drifts
 from perfci.units import day_of
-
-if TYPE_CHECKING:
-    pass
 
 LONGEST_STEP = 7
 """Most points between a known step's old level and its new one. A longer change is a ramp."""
@@ -49,14 +45,14 @@ T = TypeVar("T", int, str)
 class Analysis(NamedTuple):
     """Result of an analysis: changes and drifts, the worst first.
 
-    The series in ``too_few`` are too short to be examined. ``withdrawn`` are known changes
-    that are no longer seen, and that no earlier report withdrew.
+    The series in ``too_few`` are too short to be examined. ``withdrawn`` are known changes whose
+    runs don't show them any more.
     """
 
     changes: tuple[Change, ...]
     drifts: tuple[Drift, ...]
     too_few: frozenset[SeriesKey] = frozenset()
-    withdrawn: tuple[Withdrawal, ...] = ()
+    withdrawn: tuple[KnownChange, ...] = ()
 
 
 def analyse(
@@ -96,28 +92,25 @@ def analyse(
         changes=tuple(sorted(chain.from_iterable(changes.values()), key=worst_first)),
         drifts=drifts,
         too_few=short,
-        withdrawn=tuple(_withdrawals(series, timelines, by_series, changes)),
+        withdrawn=tuple(_withdrawn(series, timelines, by_series, changes)),
     )
 
 
-def _withdrawals(
+def _withdrawn(
     series: Sequence[Series],
     timelines: Mapping[str, Timeline],
     known: Mapping[SeriesKey, Sequence[KnownChange]],
     changes: Mapping[SeriesKey, Sequence[Change]],
-) -> Iterator[Withdrawal]:
-    """Yield the known changes that are no longer seen."""
-    series_of = {entry.key: entry for entry in series}
-    for key, known_here in known.items():
-        seen = {change.id for change in changes.get(key, ())}
-        lost = [each for each in known_here if each.id not in seen and not each.withdrawn]
-        if not lost:
-            continue
-        entry = series_of.get(key)
-        rows = entry.rows.tolist() if entry else []
-        points = _points([timelines[key.environment].runs[row] for row in rows])
-        for change in lost:
-            yield Withdrawal(change, runs_gone=not points.get(change.sha_after))
+) -> Iterator[KnownChange]:
+    """Yield the known changes that are no longer seen, though the runs at their place are there."""
+    for entry in series:
+        seen = {change.id for change in changes.get(entry.key, ())}
+        lost = [
+            each for each in known.get(entry.key, ()) if each.id not in seen and not each.withdrawn
+        ]
+        runs = timelines[entry.key.environment].runs
+        points = _points([runs[row] for row in entry.rows.tolist()]) if lost else {}
+        yield from (change for change in lost if change.sha_after in points)
 
 
 def _known_places(

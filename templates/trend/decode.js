@@ -1,7 +1,6 @@
 // A series out of its chunk: rows, values, and the level between changes.
 "use strict";
 (() => {
-  const { sums } = perfci;
   const TO_SD = 1.4826; // of normal noise: standard deviation ÷ median absolute deviation
 
   const median = (values) => {
@@ -10,11 +9,6 @@
     const half = sorted.length >> 1;
     return sorted.length % 2 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
   };
-
-  const rowsOf = (packed, count) =>
-    packed.length === 1 && count > 1
-      ? Array.from({ length: count }, (_, index) => packed[0] + index)
-      : sums(packed);
 
   // the level is the median between two changes; a ramp leads from one level to the next
   const levelsOf = (rows, values, changes) => {
@@ -34,8 +28,8 @@
   };
 
   perfci.decoded = (entry, about) => {
-    const values = sums(entry.deltas, entry.scale);
-    const rows = rowsOf(entry.rows, values.length);
+    const { values } = entry;
+    const rows = entry.rows ?? values.map((_, index) => index);
     return {
       ...about,
       rows,

@@ -53,12 +53,6 @@
     return `${percent < 0 ? "-" : "+"}${Math.abs(percent).toFixed(1)} %`;
   };
 
-  // packed values: each is the scale times the sum of the steps up to it
-  perfci.sums = (deltas, scale = 1) => {
-    let sum = 0;
-    return deltas.map((delta) => (sum += delta) * scale);
-  };
-
   perfci.difference = (difference, unit) => {
     const sign = difference > 0 ? "+" : difference < 0 ? "-" : "±";
     return sign + perfci.value(Math.abs(difference), unit);

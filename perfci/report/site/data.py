@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from perfci.report.clean import clean_line
-from perfci.report.drawing import literal, pack
+from perfci.report.drawing import literal
 from perfci.report.site import words
 from perfci.report.site.lists import Catalogue, ListedBenchmark, SeriesStanding, slug
 from perfci.report.site.words import change_text, patterns, ratio_text, short, shown
@@ -125,22 +125,15 @@ def benchmark_files(
 
 
 def _entry(series: Series, changes: Sequence[Change]) -> dict[str, Any]:
-    packed = pack(series.values)
+    """Return a series to draw. A missing ``rows`` means that no run is missing."""
+    rows, values = series.rows.tolist(), series.values.tolist()
     return {
-        "scale": packed.scale,
-        "deltas": packed.deltas,
-        "rows": _rows(series),
-        "sources": [int(series.rows[index]) for index in series.source_changes],
+        # whole numbers to the last digit: a count may move by one
+        "values": [each if each.is_integer() else float(f"{each:.5g}") for each in values],
+        "rows": rows if rows != list(range(len(rows))) else None,
+        "sources": [rows[index] for index in series.source_changes],
         "changes": [_change(change, series) for change in changes],
     }
-
-
-def _rows(series: Series) -> list[int]:
-    """Return ``[first]`` if no run is missing, else the first row and the steps between rows."""
-    rows = series.rows
-    if not len(rows) or int(rows[-1]) - int(rows[0]) == len(rows) - 1:
-        return [int(rows[0])] if len(rows) else []
-    return pack(rows.astype("f8"), 1.0).deltas
 
 
 def _change(change: Change, series: Series) -> dict[str, Any]:

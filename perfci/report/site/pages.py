@@ -90,8 +90,6 @@ def overview_page(
         **rows.first("drifts", groups.drifts_worse, MOST_OPEN),
         **TrendRows(trend, listed, drawn=False).first("earlier", groups.earlier, MOST_EARLIER),
         "one_environment": len(listed.labels) == 1,
-        "withdrawn": tuple(map(words.withdrawal_text, trend.withdrawn[:MOST_EARLIER])),
-        "withdrawn_more": max(0, len(trend.withdrawn) - MOST_EARLIER),
         "tiles": tiles(trend.health),
         "notes": [clean_line(note, 1000) for note in trend.notes],
         "empty": not trend.series,
@@ -182,10 +180,6 @@ def trend_lines(trend: Trend) -> tuple[str, ...]:
         shown = rows.of(items[:MOST_LINES])
         lines += [f"  {row_text(row, several)}" for row in shown]
         lines += [f"  and {len(items) - len(shown)} more"] if len(items) > len(shown) else []
-    lines += [
-        f"Withdrawn: {words.withdrawal_text(withdrawal)}"
-        for withdrawal in trend.withdrawn[:MOST_LINES]
-    ]
     lines += [f"Note: {clean_line(note, _LONGEST_NOTE)}" for note in trend.notes]
     return tuple(lines)
 
@@ -203,8 +197,6 @@ def render_trend_markdown(trend: Trend, limit: int = LIMIT) -> str:
         **rows.first("open", groups.open_worse, MOST_ROWS),
         **rows.first("drifts", groups.drifts_worse, MOST_ROWS),
         **rows.first("accepted", accepted, MOST_ROWS),
-        withdrawn=tuple(map(words.withdrawal_text, trend.withdrawn[:MOST_ROWS])),
-        withdrawn_more=max(0, len(trend.withdrawn) - MOST_ROWS),
         several=len(listed.labels) > 1,
         tiles=tiles(trend.health),
         notes=trend.notes[:_MOST_NOTES],

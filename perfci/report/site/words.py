@@ -15,9 +15,9 @@ from perfci.trend import (
     Change,
     Drift,
     Evidence,
+    KnownChange,
     Trend,
     TrendEvent,
-    Withdrawal,
 )
 from perfci.trend.change_points import NOISY_SERIES
 from perfci.units import (
@@ -144,14 +144,12 @@ def range_text(moved: Change | TrendEvent) -> str:
     return _range(moved.commits)
 
 
-def withdrawal_text(withdrawal: Withdrawal) -> str:
-    """Return which change is withdrawn, and why."""
-    change = withdrawal.change
+def withdrawal_text(change: KnownChange) -> str:
+    """Return which change is withdrawn."""
     what = f"{shown(change.series.case)} {shown(change.series.metric)}, {meaning(change.worse)}"
     where = _range((change.sha_before, change.sha_after))
     first = f"first reported {day(change.first_seen_at)}"
-    why = "its runs are not recorded any more" if withdrawal.runs_gone else "its runs don't show it"
-    return f"{what} at {where}, {first}: {why}"
+    return f"Withdrawn: {what} at {where}, {first}. Its runs don't show it."
 
 
 def event_size(event: TrendEvent) -> str:

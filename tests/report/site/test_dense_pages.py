@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from perfci.trend import Change, Drift, KnownChange, Trend, Withdrawal
+from perfci.trend import Change, Drift, Trend
 from tests.lacking import needed
 from tests.report.conftest import Watched
 from tests.report.site.conftest import write_site
@@ -44,13 +44,11 @@ def busy() -> Trend:
     drifts = tuple(
         Drift(one.key, run(9).sha, 14, 14, 1.04, 1.02, 1.06, 0.001, worse=True) for one in wander
     )
-    known = KnownChange("w", moved[0].key, run(3).sha, run(4).sha, True, "2026-01-01T00:00:00Z")
     trend = replace(
         year(),
         timelines=lines,
         series=(*moved, *wander),
         drifts=drifts,
-        withdrawn=(Withdrawal(known),) * PARTS,
         notes=tuple(f"Note {n} is a sentence about the history." for n in range(PARTS)),
     )
     return with_changes(trend, *changes)

@@ -12,7 +12,7 @@ import pytest
 
 from perfci.report.site.pages import render_site, render_trend_markdown, trend_lines
 from perfci.report.trend import trend_json
-from perfci.trend import KnownChange, Trend, Withdrawal
+from perfci.trend import Trend
 from tests.report.rendered import with_cmark_gfm
 from tests.report.site.histories import (
     GPU,
@@ -53,30 +53,6 @@ def test_the_new_and_worst_comes_before_what_was_told() -> None:
     assert places == sorted(places)
     told = [text.index(part) for part in ("Since the last", "Still worse", "Slow drift", "Earlier")]
     assert told == sorted(told)
-
-
-def test_what_is_withdrawn_is_said_with_its_reason() -> None:
-    trend = year()
-    key = trend.changes[0].series
-    named = KnownChange("gone", key, run(99).sha, run(100).sha, True, "2026-03-01T02:00:00Z")
-    withdrawn = (
-        Withdrawal(named),
-        Withdrawal(replace(named, id="lost"), runs_gone=True),
-    )
-    trend = replace(trend, withdrawn=withdrawn)
-    reasons = (
-        "first reported 2026-03-01: its runs don",
-        "its runs are not recorded any more",
-    )
-    for text in (front(trend), render_trend_markdown(trend), "\n".join(trend_lines(trend))):
-        assert "Withdrawn" in text
-        assert [text.count(reason) for reason in reasons] == [1, 1]
-    plain = json.loads(trend_json(trend))["withdrawn"]
-    assert [(entry["id"], entry["runs_gone"]) for entry in plain] == [
-        ("gone", False),
-        ("lost", True),
-    ]
-    assert "Withdrawn" not in front(year())
 
 
 def test_markdown_names_new_changes_and_folds_the_rest() -> None:
