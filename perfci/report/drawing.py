@@ -1,4 +1,4 @@
-"""What a comparison's page and a trend's site share: data for scripts, and small lines."""
+"""Data for the scripts of a comparison's page and of a trend's site, and small lines."""
 
 from __future__ import annotations
 
