@@ -75,13 +75,6 @@ class _LazyGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, summary) for name, (_, summary) in _COMMANDS.items()])
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
-            ctx.fail(f"there is no command `{args[0]}`. `perfci --help` lists them")
-        return super().resolve_command(ctx, args)
-
 
 @click.group(
     cls=_LazyGroup,

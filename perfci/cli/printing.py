@@ -126,10 +126,11 @@ def open_standard_files() -> None:
             setattr(sys, name, os.fdopen(descriptor, mode, encoding="utf-8"))
 
 
-def _counts(progress: Progress) -> str:
-    """Return the rounds and the time that has passed."""
-    more = f"/{progress.planned}" if progress.done < progress.planned else ""
-    return f"{progress.done}{more} rounds, {format_duration(progress.elapsed_s)}"
+def _counts(progress: Progress, before: int, before_s: float) -> str:
+    """Return the rounds and the time that has passed, with those of sessions ``before``."""
+    more = f"/{before + progress.planned}" if progress.done < progress.planned else ""
+    elapsed = format_duration(before_s + progress.elapsed_s)
+    return f"{before + progress.done}{more} rounds, {elapsed}"
 
 
 def _shortage_text(shortage: Shortage) -> str:
@@ -149,6 +150,8 @@ class ProgressLine:
         self._last = -_EVERY_S
         self._open = False
         self._short = False
+        self._newest: Progress | None = None
+        self._before, self._before_s = 0, 0.0
 
     def say(self, text: str) -> None:
         """Show a step that isn't a round: checking out, building, looking for benchmarks."""
@@ -167,11 +170,15 @@ class ProgressLine:
             self._short = True
             self.close()
             say(_shortage_text(progress.shortage), err=True)
+        if self._newest and progress.done <= self._newest.done:  # a command's next session
+            self._before += self._newest.done + 1
+            self._before_s += self._newest.elapsed_s
+        self._newest = progress
         now = time.monotonic()
         if self._quiet or (not self._terminal and now - self._last < _EVERY_S):
             return
         self._last = now
-        self._show(f"[{_counts(progress)}] {progress.case}")
+        self._show(f"[{_counts(progress, self._before, self._before_s)}] {progress.case}")
 
     def close(self) -> None:
         """Clear the line."""

@@ -43,7 +43,7 @@ from perfci.stats.t_tests import DayShift
 from perfci.units import counted
 from perfci.verdict.anchors import choose_anchors, day_shifts, may_decide
 from perfci.verdict.case_comparisons import compare_case, left_out
-from perfci.verdict.decision import failure_rows, placeholder, with_verdict
+from perfci.verdict.decision import failed_on_base, failure_rows, placeholder, with_verdict
 from perfci.verdict.merge import joined_copies
 from perfci.verdict.metric_explanations import explain
 from perfci.verdict.policy import Policy
@@ -105,7 +105,8 @@ def check(
         measured.reasons.append(_ENDED_EARLY)
     else:
         measured.against(bases, commits)
-    report = replace(report, base=_base_side(baselines, head), failures=measured.failures(report))
+    used = [baselines[case.id] for case in part.cases if case.id in baselines]
+    report = replace(report, base=_base_side(used, head), failures=measured.failures(report))
     run = measured.run(run)
     screen = against_baselines(
         run, report, part, written, baselines, policy, options.selection,
@@ -382,11 +383,14 @@ def _with_baseline(
     return compared or (placeholder(case.id, "inconclusive", policy, finding("nothing-measured")),)
 
 
-def _base_side(baselines: Mapping[str, Baseline], head: RequestedSide) -> Side | None:
+def _base_side(baselines: Sequence[Baseline], head: RequestedSide) -> Side | None:
     if not baselines:
         return None
-    newest = max(baselines.values(), key=lambda baseline: baseline.created_at)
-    return baseline_side(Side(rev="", sha=newest.sha, python=head.python))
+    newest = max(baselines, key=lambda baseline: baseline.created_at)
+    commits = len({baseline.sha for baseline in baselines})
+    many = f"baselines of {commits} commits, the newest"
+    rev = many if commits > 1 else f"baseline of {newest.sha[:12]}"
+    return Side(rev=rev, sha=newest.sha, python=head.python)
 
 
 def _joined(
@@ -430,7 +434,7 @@ def _joined(
             sum(part.timing.measured_s for part in parts),
             sum(part.timing.rounds for part in parts),
         ),
-        notes=(*_how_decided(rows, cases, measured), *notes),
+        notes=(*_how_decided(rows, cases, measured), *_unused(report.failures), *notes),
         findings=tuple(findings.values()),
         definitions=tuple(dict.fromkeys(one for part in parts for one in part.definitions)),
     )
@@ -463,6 +467,16 @@ def _how_decided(
         f"Today this machine is {day} than then (median latency)."
     )
     return (decided,)
+
+
+def _unused(failures: Iterable[Failure]) -> tuple[str, ...]:
+    """Return a note on cases whose stored numbers decide nothing because base fails here."""
+    cases = failed_on_base(failures)
+    note = (
+        f"The baseline's commit fails here in {counted(len(cases), 'case')}: what is stored of "
+        "them was not used. `--no-confirm` compares HEAD with it."
+    )
+    return (note,) if cases else ()
 
 
 def alike_cases(report: Report, store: BaselineStore, policy: Policy) -> dict[str, str]:
@@ -511,11 +525,6 @@ def unconfirmed(report: Report, why: str) -> Report:
     doubted = any(row.confirmed is False for row in rows)
     note = f"{'Unconfirmed' if doubted else 'Not measured in pairs'}: {why}."
     return replace(report, results=rows, notes=(*report.notes, note))
-
-
-def baseline_side(side: Side | None) -> Side | None:
-    """Return ``side`` with the name that readers know: the commit of the baseline."""
-    return side and replace(side, rev=f"baseline of {side.sha[:12]}")
 
 
 def _summed(parts: Sequence[Report]) -> dict[str, float]:

@@ -21,11 +21,13 @@ from perfci.commands.workflows import (
     imports_torch,
     new_file_template,
     require_folder,
+    write_new,
 )
 from perfci.config.loading import (
     OWN_FILE,
     PROJECT_FILE,
     Config,
+    configures,
     parse_configuration,
     read_configuration,
 )
@@ -73,8 +75,7 @@ def initialise(
     project = parse_configuration(text, str(shared))
     has_benchmarks = any(folder.glob("bench_*.py"))
     measured = None if has_benchmarks else measured_package(root, project, package)
-    tool = project.get("tool", {})
-    configured = os.path.lexists(root / OWN_FILE) or (isinstance(tool, dict) and "perfci" in tool)
+    configured = configures(root / OWN_FILE) or configures(shared)
     keys: dict[str, Any] = {}
     if python or not (configured or workflows):  # workflows' jobs have environments of their own
         keys["python"] = _measuring_python(root, python)
@@ -90,9 +91,7 @@ def initialise(
         )
         file, text = _with_table(root, text, table)
         notice = f"wrote    [tool.perfci] in {file}"
-    files = github_workflows(repository, workflows) if workflows else None
-    if files:
-        files.require_places(root)
+    files = github_workflows(repository, workflows) if workflows else {}
     (root / file).write_bytes(text.encode("utf-8"))
     say(notice)
     for note in _notes(file, keys):
@@ -106,8 +105,7 @@ def initialise(
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "bench_first.py").write_text(first_benchmark(measured, root), encoding="utf-8")
         say(f"wrote    {benchmarks}/bench_first.py")
-    if files:
-        files.write(root, say)
+    write_new(root, files, say)
 
 
 def _notes(file: str, keys: Mapping[str, Any]) -> Iterator[str]:
@@ -163,23 +161,26 @@ def _completed(root: Path, keys: Mapping[str, Any]) -> tuple[str, str, str]:
         return content["tool"]["perfci"] if file == PROJECT_FILE or "tool" in content else content
 
     file = OWN_FILE if os.path.lexists(root / OWN_FILE) else PROJECT_FILE
-    text = read_configuration(root / file)
-    before = table(text)
-    lines = [f"{key} = {json.dumps(value)}" for key, value in keys.items() if key not in before]
-    parts = re.split(r"(?m)(^\[tool\.perfci\].*\n)", text, maxsplit=1)
-    if len(parts) == 1 and "tool" in parse_toml(text):
-        parts = [f"{text}\n[tool.perfci]\n", ""]
-    new = "".join([*parts[:-1], *(f"{line}\n" for line in lines), parts[-1]]) if lines else text
+    text = new = read_configuration(root / file)
+    wanted = {key: f"{key} = {json.dumps(value)}" for key, value in keys.items()}
+    if lines := [f"{line}\n" for key, line in wanted.items() if key not in table(text)]:
+        parts = re.split(r"(?m)(^\[tool\.perfci\].*\n)", text, maxsplit=1)
+        if len(parts) == 1 and "tool" in parse_toml(text):
+            parts = [f"{text}\n[tool.perfci]\n", ""]
+        new = "".join([*parts[:-1], *lines, parts[-1]])
     try:
         if table(new).items() >= keys.items():
-            kept = "kept     the configuration that is there"
-            return file, new, f"wrote    {', '.join(lines)} in {file}" if lines else kept
+            return (
+                file,
+                new,
+                f"wrote    {', '.join(keys)} in {file}" if lines else f"kept     {file}",
+            )
     except UsageError:  # a table that no other may add to
         pass
     raise UsageError(
         "already-configured",
         f"{file} configures perfci already, and init overwrites nothing",
-        f"Change it yourself: {', '.join(f'`{key} = {json.dumps(keys[key])}`' for key in keys)}.",
+        f"Change it yourself: {', '.join(f'`{line}`' for line in wanted.values())}.",
     )
 
 

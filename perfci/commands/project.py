@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 from msgspec import structs
 
 from perfci.commands.history import history_address, history_files
-from perfci.config.loading import Config, load_config
+from perfci.config.loading import Config, ignored_files, load_config
 from perfci.errors import NoRepository, OutsideError, UsageError
 from perfci.files import expanded, read_regular
 from perfci.measure.checkout.git import Repository, open_repository
@@ -106,6 +106,9 @@ def open_project(
     """Return the project around the caller's folder, with options laid over its configuration."""
     repository = open_repository(caller.folder)
     _as_text(repository.root, "repository's folder", "Rename the folder, or clone it elsewhere.")
+    for file in () if config_path else ignored_files(repository.root, caller.folder.resolve()):
+        path = file.relative_to(repository.root)
+        caller.say(f"note: {path} is not read. `--config {path}` reads it.", err=True)
     return Project(repository, configuration(repository.root, config_path, **options), caller)
 
 

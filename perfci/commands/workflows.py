@@ -7,7 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from types import MappingProxyType
@@ -100,15 +100,14 @@ class CiOptions:
         return {*ASKED_FOR, "bisect"} - requested - nights
 
 
-def github_workflows(repository: Repository, options: CiOptions) -> NewFiles:
-    """Return the workflows. UsageError if one can't be made of the options."""
+def github_workflows(repository: Repository, options: CiOptions) -> Mapping[Path, str]:
+    """Return the workflows by their paths. UsageError if one can't be made of the options."""
     from perfci.config.loading import load_config
 
     left_out = {f"perfci-{which}.yml" for which in options.left_out}
     names = [name for name in WORKFLOWS if name not in left_out]
-    installs = not set(names) <= set(_BY_ACTION)
     nightly = "nightly" not in options.left_out
-    usual = (f"python -m pip install {needs}",) if (needs := _project(repository.root)) else ()
+    given, needs = _commands(options.install, "--install"), _project(repository.root)
     here = f"{sys.version_info.major}.{sys.version_info.minor}"
     python = _fit(_PYTHON, options.python or here, "--python-version")
     machines = [[label.strip() for label in each.split(",")] for each in options.nightly_runner]
@@ -121,8 +120,8 @@ def github_workflows(repository: Repository, options: CiOptions) -> NewFiles:
         stored="baseline" not in options.left_out,
         action=f"{name}@{commit}" + ("" if options.action else f" # v{VERSION}"),
         trigger=options.trigger,
-        project_install=_commands(options.install or usual, "--install"),
-        install=_install(repository.root, options, perfci) if installs else (),
+        project_install=given or ((f"python -m pip install {needs}",) if needs else ()),
+        install=given or (f"python -m pip install '{perfci}' {needs}".rstrip(),),
         report_install=_locked_install(perfci) if nightly else (),
         python=python,
         shards=options.shards,
@@ -131,7 +130,8 @@ def github_workflows(repository: Repository, options: CiOptions) -> NewFiles:
     files = {FOLDER / name: render_workflow(name, choices) for name in names}
     if nightly:
         files[FOLDER / REQUIREMENTS] = read_template(f"workflows/{REQUIREMENTS}")
-    return NewFiles(files)
+    require_folder(repository.root, FOLDER)
+    return files
 
 
 def _usual_runner() -> tuple[str, ...]:
@@ -169,38 +169,29 @@ class WorkflowChoices:
     stored: bool = True
     trigger: str = "push"
 
-    def action_of(self, folder: str) -> str:
-        """Return the address of the action in a folder of perfci's repository."""
-        address, space, comment = self.action.partition(" ")
-        repository, at, commit = address.partition("@")
-        return f"{repository.rstrip('/')}/{folder}{at}{commit}{space}{comment}"
-
 
 def render_workflow(name: str, choices: WorkflowChoices) -> str:
     """Return the text of one of ``WORKFLOWS``."""
-    shards = range(1, choices.shards + 1)
     machines = choices.nightly_runners or (choices.runner,)
+    shown = {field.name: getattr(choices, field.name) for field in fields(choices)}
     return new_file_template(f"{name}.j2").render(
-        version=VERSION,
-        actions=ACTIONS,
-        branch=choices.branch,
-        baselines=choices.baselines,
-        stored=choices.stored,
-        action={
-            "measure": choices.action,
-            "comment": choices.action_of("actions/comment"),
-        },
-        trigger=choices.trigger,
-        python=choices.python,
-        report_python=_REPORT_PYTHON,
-        runner=_runs_on(choices.runner),
-        shards=choices.shards,
-        numbers=json.dumps(list(shards)),
-        nightly_runners=[_label_list(labels) for labels in machines],
-        nightly_labels=[json.dumps(labels) for labels in machines],
-        history_branch=_HISTORY_BRANCH,
-        commands=choices.project_install if name in _BY_ACTION else choices.install,
-        report_commands=choices.report_install,
+        shown
+        | {
+            "version": VERSION,
+            "actions": ACTIONS,
+            "action": {
+                "measure": choices.action,
+                "comment": re.sub("/?(?=[@ ])", "/actions/comment", choices.action, count=1),
+            },
+            "report_python": _REPORT_PYTHON,
+            "runner": choices.runner[0] if len(choices.runner) == 1 else _listed(choices.runner),
+            "numbers": json.dumps(list(range(1, choices.shards + 1))),
+            "nightly_runners": [_listed(labels) for labels in machines],
+            "nightly_labels": [json.dumps(labels) for labels in machines],
+            "history_branch": _HISTORY_BRANCH,
+            "commands": choices.project_install if name in _BY_ACTION else choices.install,
+            "report_commands": choices.report_install,
+        }
     )
 
 
@@ -234,37 +225,22 @@ def _outdented(text: str, width: int) -> str:
     return re.sub(rf"^ {{{width}}}", "", text, flags=re.MULTILINE)
 
 
-def _runs_on(labels: tuple[str, ...]) -> str:
-    return labels[0] if len(labels) == 1 else _label_list(labels)
-
-
-def _label_list(labels: tuple[str, ...]) -> str:
+def _listed(labels: tuple[str, ...]) -> str:
     return f"[{', '.join(labels)}]"
 
 
-@dataclass(frozen=True, slots=True)
-class NewFiles:
-    """Files to write: ``texts`` by their path in the repository."""
-
-    texts: Mapping[Path, str]
-
-    def require_places(self, root: Path) -> None:
-        """Raise UsageError if a file's folder can't be one of the repository."""
-        for folder in dict.fromkeys(path.parent for path in self.texts):
-            require_folder(root, folder)
-
-    def write(self, root: Path, say: Say) -> None:
-        """Write each missing file, and report which were written and which kept."""
-        for path, text in self.texts.items():
-            (root / path).parent.mkdir(parents=True, exist_ok=True)
-            try:
-                with (root / path).open("x", encoding="utf-8") as file:
-                    file.write(text)
-            except FileExistsError:
-                same = _content(root / path) == text.encode("utf-8")
-                say(f"kept     {path}{'' if same else _DIFFERS}")
-            else:
-                say(f"wrote    {path}")
+def write_new(root: Path, texts: Mapping[Path, str], say: Say) -> None:
+    """Write each missing file, and report which were written and which kept."""
+    for path, text in texts.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with (root / path).open("x", encoding="utf-8") as file:
+                file.write(text)
+        except FileExistsError:
+            same = _content(root / path) == text.encode("utf-8")
+            say(f"kept     {path}{'' if same else _DIFFERS}")
+        else:
+            say(f"wrote    {path}")
 
 
 def require_folder(root: Path, folder: Path) -> None:
@@ -303,13 +279,6 @@ def _default_branch(repository: Repository) -> str:
         return known.removeprefix("origin/")
     current = attempt(repository.root, "symbolic-ref", "--short", "HEAD")
     return current.output if current.status == 0 else "main"
-
-
-def _install(root: Path, options: CiOptions, perfci: str) -> tuple[str, ...]:
-    """Return the commands of a job that measures with perfci in the project's environment."""
-    if options.install:
-        return _commands(options.install, "--install")
-    return (f"python -m pip install '{perfci}' {_project(root)}".rstrip(),)
 
 
 def _project(root: Path) -> str:
@@ -408,8 +377,7 @@ def perfci_source(repository: Repository, action: str) -> tuple[str, str]:
         f"{action or 'what perfci is installed from here'} is not a commit of a repository on "
         "GitHub",
         "Install perfci from there, `pip install 'perfci @ git+https://github.com/…@COMMIT'`, or "
-        "name the repository that has it and its action, with the whole SHA: "
-        "--action YOUR-ORG/perfci@COMMIT.",
+        "name the repository that has it, with the whole SHA: --action YOUR-ORG/perfci@COMMIT.",
     )
 
 

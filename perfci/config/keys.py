@@ -232,8 +232,10 @@ class MetricTable(Struct, frozen=True, forbid_unknown_fields=True):
 class AcceptTable(Struct, frozen=True, forbid_unknown_fields=True):
     """A regression that is meant, and no longer fails: one metric of one case."""
 
-    case: Annotated[Text, about("The case, as the report names it.", "encoder[batch=1]")]
-    metric: Annotated[Text, about("The metric.", "latency_p50")]
+    case: Annotated[
+        Text, about("The case, as the report names it. `*` is any text.", "encoder[batch=1]")
+    ]
+    metric: Annotated[Text, about("The metric, or `*`.", "latency_p50")]
     because: Annotated[Text, about("Why it is meant.", "masks are applied to every head now")]
     by: Annotated[Text, about("Who accepts it.", "Ada")] | UnsetType = UNSET
     up_to: (

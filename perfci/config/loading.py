@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
+from difflib import get_close_matches
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
@@ -107,6 +109,7 @@ def parse_config(text: str, where: str) -> Config:
     A pyproject.toml, or a file with ``[tool.perfci]``, is read at that table, any other as a whole.
     """
     content: Any = parse_configuration(text, where)
+    _require_no_misnamed_table(content, where)
     name = ""
     if Path(where).name == PROJECT_FILE or "tool" in content:
         for part in ("tool", "perfci"):
@@ -119,6 +122,43 @@ def parse_config(text: str, where: str) -> Config:
     location = KeyLocation(where, name)
     config = _config(read_table(Keys, content, location), location)
     return structs.replace(config, accept=tuple(replace(a, file=where) for a in config.accept))
+
+
+def _require_no_misnamed_table(content: Mapping[str, Any], where: str) -> None:
+    """Raise UsageError if a table is probably meant as ``[tool.perfci]``, and would be ignored."""
+    tool = content.get("tool", {})
+    tables = (
+        [*content, *(f"tool.{name}" for name in tool)] if isinstance(tool, dict) else [*content]
+    )
+    if "tool.perfci" in tables or (Path(where).name != PROJECT_FILE and "tool" not in content):
+        return
+    for table in tables:
+        name = re.sub(r"^tool\.|\W|_", "", table.lower())
+        if get_close_matches(name, ["perfci"], 1, 0.82):
+            raise UsageError(
+                "misnamed-table",
+                f"{where}: `[{table}]` configures nothing",
+                "Did you mean `[tool.perfci]`?",
+            )
+
+
+def ignored_files(root: Path, folder: Path) -> tuple[Path, ...]:
+    """Return the files in ``folder`` and above that configure perfci, but not for ``root``."""
+    nearer = [each for each in (folder, *folder.parents) if each.is_relative_to(root)]
+    files = [each / name for each in reversed(nearer) for name in (OWN_FILE, PROJECT_FILE)]
+    own = [file for file in files if configures(file)]
+    return tuple(own[1:] if own and own[0].parent == root else own)
+
+
+def configures(file: Path) -> bool:
+    """Return whether a file configures perfci."""
+    if file.name == OWN_FILE or not file.is_file():
+        return os.path.lexists(file)
+    try:
+        tool = parse_toml(file.read_text("utf-8", "replace")).get("tool", {})
+    except ValueError:  # where it is read, that is an error
+        return False
+    return isinstance(tool, dict) and "perfci" in tool
 
 
 def _config(keys: Keys, location: KeyLocation) -> Config:

@@ -32,10 +32,9 @@ def headline(calibration: Calibration) -> str:
     text = f"this machine sees {_share(known[0][0])} on {known[0][1]}"
     if len(known) > 1:
         text += f" and {_share(known[-1][0])} on {known[-1][1]}, the least and the most"
-    return (
-        f"{text} ({calibration.session.least} to {calibration.session.most} rounds, "
-        f"{counted(calibration.comparisons, 'comparison')})"
-    )
+    rounds = f"in {calibration.session.least} to {calibration.session.most} rounds"
+    family = counted(calibration.comparisons, "comparison")
+    return f"{text} ({rounds}, as one of the {family} of a whole session)"
 
 
 def render_calibration_json(calibration: Calibration) -> Clean:
@@ -77,8 +76,8 @@ def _parts(calibration: Calibration, width: int, *, verbose: bool) -> Iterator[R
     )
     alarms = sum(row.false_alarm for row in calibration.seen)
     yield from prose(
-        f"{counted(alarms, 'false alarm')} in {counted(len(calibration.seen), 'comparison')} of "
-        "identical sides."
+        f"{counted(alarms, 'false alarm')}: of the metrics calibrated here on identical sides, "
+        f"{alarms} of {len(calibration.seen)} were called different."
     )
     if blind := sum(row.blind for row in calibration.seen):
         yield from prose(f"{counted(blind, 'threshold')} below what this machine sees (yellow).")

@@ -173,8 +173,8 @@ def _regressions(rows: Outline) -> str:
     if not gating:
         return text
     worst = gating[0]
-    which = "" if len(gating) == 1 else "worst "
-    return f"{text}: {which}{worst.case} {worst.metric} {change_text(worst)}"
+    which = ": " if len(gating) == 1 else "; furthest beyond its threshold: "
+    return f"{text}{which}{worst.case} {worst.metric} {change_text(worst)}"
 
 
 def _open(rows: Outline) -> str:

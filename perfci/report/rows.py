@@ -15,6 +15,7 @@ from perfci.instruments import words
 from perfci.metrics import METRICS
 from perfci.model.finding import Difference, Why
 from perfci.model.report import Accepted, Comparison, Estimate, Explanation, Method, Report
+from perfci.model.status import Cause
 from perfci.report.clean import clean_line
 from perfci.stats.evidence import magnitude
 from perfci.stats.quantile import median
@@ -43,6 +44,13 @@ _TEST_NAMES: dict[Method, str] = {
     "exact": "exact",
     "none": "",
 }
+BLAME: dict[Cause, str] = {
+    "code": "what differs between the sides",
+    "noise": "variance between processes",
+    "machine": "something else ran, or the machine throttled",
+    "method": "how it was measured: too little, too coarse, or not alike",
+}
+"""The meaning of each cause but the empty one."""
 _HEIGHTS = "▁▂▃▄▅▆▇█"
 _LEAST_SPAN = 0.1
 """Least range of a sparkline's values, as a share of the median. So noise of a few per cent looks

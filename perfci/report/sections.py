@@ -9,7 +9,6 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 from perfci.model.report import Comparison, Report
@@ -33,7 +32,7 @@ Section = Mapping[str, Any]
 _OPEN = ("undecided", "not_comparable", "not_measured")
 """Groups that leave a case undecided."""
 _MOST_ACCEPTED = 5
-"""Regressions for which the comment has a table to paste that accepts them."""
+"""Regressions that each get a table to paste that accepts them. More share one."""
 MOST_REASONS = 5
 MOST_TABLE_ROWS = 1_000
 """Rows that a table is made of. A comment has room for fewer, and an untrusted report may hold
@@ -288,13 +287,19 @@ def _rounds(report: Report, shown: Sequence[Comparison]) -> int:
 
 
 def _acceptance(rows: Iterable[Comparison]) -> str:
-    """Return the TOML tables for the configuration that accept the first of ``rows``."""
+    """Return the TOML tables for the configuration that accept ``rows``; one table for many."""
+    named = [(row.case, row.metric) for row in rows]
+    if len(named) > _MOST_ACCEPTED:
+        cases, metrics = ({*names} for names in zip(*named, strict=True))
+        named = [
+            (min(cases) if len(cases) == 1 else "*", min(metrics) if len(metrics) == 1 else "*")
+        ]
     tables = (
         "[[tool.perfci.accept]]\n"
-        f"case = {json.dumps(row.case, ensure_ascii=False)}\n"
-        f"metric = {json.dumps(row.metric, ensure_ascii=False)}\n"
+        f"case = {json.dumps(case, ensure_ascii=False)}\n"
+        f"metric = {json.dumps(metric, ensure_ascii=False)}\n"
         'because = "…"'
-        for row in islice(rows, _MOST_ACCEPTED)
+        for case, metric in named
     )
     return "\n\n".join(tables)
 

@@ -31,6 +31,7 @@ from perfci.report.outline import (
     undecided_warnings,
 )
 from perfci.report.rows import (
+    BLAME,
     UNEXPLAINED,
     change_text,
     has_numbers,
@@ -259,7 +260,7 @@ def wrapped(text: str, indent: int, width: int, style: str = "") -> Iterator[Tex
 
 
 def _compared(row: Comparison, cause: Cause, *, verbose: bool) -> Line:
-    blame = f"blame: {cause}" if cause else ""
+    blame = f"likely cause: {BLAME[cause]}" if cause else ""
     if not has_numbers(row):
         remark = f"{row.status.replace('_', ' ')}: {clean_prose(note(row), 400)}"
         return Line("", extras=(remark.removesuffix(": "), blame), style=_style(row))

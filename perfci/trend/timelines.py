@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
@@ -18,7 +19,7 @@ from perfci.trend import (
     Timeline,
     benchmark_of,
 )
-from perfci.units import counted, in_utc, unit_factor
+from perfci.units import counted, first_of, in_utc, unit_factor
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -81,6 +82,7 @@ def arrange(
         for timeline in timelines.values()
         if timeline.vanished
     ]
+    notes += _elsewhere_notes(loaded, rows, branch)
     return ArrangedHistory(timelines, tuple(series), tuple(notes))
 
 
@@ -233,6 +235,18 @@ def _source_changes(source_ids: NDArray[Any]) -> tuple[int, ...]:
     known = np.flatnonzero(source_ids >= 0)
     moved = np.flatnonzero(np.diff(source_ids[known])) + 1
     return tuple(int(index) for index in known[moved])
+
+
+def _elsewhere_notes(loaded: LoadedHistory, rows: NDArray[Any], branch: str) -> list[str]:
+    """Return a note on the runs that are left out because they are of other branches."""
+    left_out = (run.header for run, row in zip(loaded.runs, rows, strict=True) if row < 0)
+    runs = Counter(run.branch for run in left_out if branch and run.branch not in {"", branch})
+    names = [f"{name} ({count:,})" for name, count in runs.most_common()]
+    note = (
+        f"{counted(runs.total(), 'run')} of other branches left out: {first_of(names, 5)}. "
+        "`--branch NAME` shows those of one."
+    )
+    return [note] if runs else []
 
 
 def order_runs(

@@ -9,6 +9,7 @@ verdict counts.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -32,8 +33,9 @@ _STRICTEST_FIRST: tuple[Gate, ...] = ("fail", "warn", "info")
 class Acceptance:
     """An entry of the configuration that accepts the regression of ``metric`` in ``case``.
 
-    ``up_to`` is the largest change that it accepts, written like a threshold: a share, or an
-    amount. ``until`` is its last day (ISO 8601); both may be absent. It stands in ``file``.
+    In both names, ``*`` stands for any text. ``up_to`` is the largest change that it accepts,
+    written like a threshold: a share, or an amount. ``until`` is its last day (ISO 8601); both may
+    be absent. It stands in ``file``.
     """
 
     case: str
@@ -43,6 +45,10 @@ class Acceptance:
     up_to: float | None = None
     until: str = ""
     file: str = ""
+
+    def names(self, row: Comparison) -> bool:
+        """Say whether ``row`` is one that this entry is about."""
+        return _fits(self.case, row.case) and _fits(self.metric, row.metric)
 
     def says_as(self, other: Acceptance) -> bool:
         """Say whether both accept the same."""
@@ -70,11 +76,10 @@ def accept(
     line that names a row doesn't count, the row gets a finding with the reason. Where a report is
     ``whole``, a line that names no row gives a finding.
     """
-    line_by_row = _by_row(lines)
     used = set()
     judged = []
     for row in rows:
-        line = line_by_row.get((row.case, row.metric))
+        line = _entry_of(row, lines)
         if line is None or row.status != "regressed":
             judged.append(row)
             continue
@@ -102,9 +107,9 @@ def believed(
     marked = [row for row in report.results if row.accepted]
     if not marked:
         return report
-    here = _by_row(line for line in lines if line.is_bounded)
+    bounded = [line for line in lines if line.is_bounded]
     rows = tuple(
-        _believed(row, own, here.get((row.case, row.metric)), today) if row.accepted else row
+        _believed(row, own, _entry_of(row, bounded), today) if row.accepted else row
         for row in report.results
     )
     if rows == report.results:
@@ -127,8 +132,14 @@ def _believed(row: Comparison, own: bool, here: Acceptance | None, today: str) -
     return _refusing(bare, why) if why or not line else replace(row, accepted=_accepted(line))
 
 
-def _by_row(lines: Iterable[Acceptance]) -> dict[tuple[str, str], Acceptance]:
-    return {(line.case, line.metric): line for line in lines}
+def _entry_of(row: Comparison, lines: Iterable[Acceptance]) -> Acceptance | None:
+    """Return the entry about ``row``. One with the row's own names goes first."""
+    about = [line for line in lines if line.names(row)]
+    return min(about, key=lambda line: f"{line.case} {line.metric}".count("*"), default=None)
+
+
+def _fits(pattern: str, name: str) -> bool:
+    return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), name) is not None
 
 
 def is_beyond(row: Comparison, up_to: float | None) -> bool:
@@ -161,9 +172,9 @@ def _refusing(row: Comparison, why: Finding | None) -> Comparison:
 def _unused(line: Acceptance, rows: Iterable[Comparison], *, whole: bool) -> Finding | None:
     """Return that ``line`` accepts nothing, and a likely name; None if another part may use it."""
     rows = list(rows)
-    rows_of_case = [row for row in rows if row.case == line.case]
+    rows_of_case = [row for row in rows if _fits(line.case, row.case)]
     for row in rows_of_case:
-        if row.metric == line.metric:
+        if line.names(row):
             return finding("accept-unneeded", case=line.case, metric=line.metric, status=row.status)
     if rows_of_case:
         near = _nearest(line.metric, [row.metric for row in rows_of_case])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from perfci.config.loading import Config, load_config, parse_config
+from perfci.config.loading import Config, ignored_files, load_config, parse_config
 from perfci.errors import UsageError
 from perfci.metrics import METRICS
 from perfci.model.measuring import MeasureSettings
@@ -233,3 +233,46 @@ def test_a_file_that_cannot_be_read_is_an_error_not_the_defaults(tmp_path: Path)
     (tmp_path / "perfci.toml").write_bytes(b"seed = \xff")
     with pytest.raises(UsageError, match="UTF-8"):
         load_config(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("pyproject.toml", "[tool.perfcl]\nrounds = 6\n"),
+        ("pyproject.toml", "[tool.perf-ci]\nrounds = 6\n"),
+        ("pyproject.toml", "[tool.PerfCI.metrics.latency_p50]\nthreshold = 0.1\n"),
+        ("pyproject.toml", "[perfci]\nrounds = 6\n"),
+        ("perfci.toml", "[tool.prefci]\nrounds = 6\n"),
+    ],
+)
+def test_a_misnamed_table_is_refused(file: str, text: str) -> None:
+    with pytest.raises(UsageError, match="configures nothing") as caught:
+        parse_config(f"[tool.perf]\na = 1\n{text}" if "pyproject" in file else text, file)
+    assert "`[tool.perfci]`" in caught.value.advice
+
+
+@pytest.mark.parametrize("text", ["", "[tool.perf]\na = 1\n", "[tool]\nperf = 1\n", "tool = 1\n"])
+def test_tables_of_other_tools_are_left_alone(text: str) -> None:
+    if text == "tool = 1\n":
+        with pytest.raises(UsageError):
+            parse_config(text, "pyproject.toml")
+    else:
+        assert parse_config(text, "pyproject.toml") == Config()
+
+
+def test_files_that_are_not_read_are_known(tmp_path: Path) -> None:
+    deep = tmp_path / "libs" / "core"
+    deep.mkdir(parents=True)
+    (tmp_path / "pyproject.toml").write_text("[tool.perfci]\n")
+    (tmp_path / "libs" / "pyproject.toml").write_text("[tool.other]\n")
+    assert ignored_files(tmp_path, deep) == ()
+    (deep / "pyproject.toml").write_text("[tool.perfci]\nrounds = 7\n")
+    assert ignored_files(tmp_path, tmp_path) == ()
+    assert ignored_files(tmp_path, deep) == (deep / "pyproject.toml",)
+    (tmp_path / "perfci.toml").write_text("")
+    (deep / "perfci.toml").write_text("broken")
+    assert ignored_files(tmp_path, deep) == (
+        tmp_path / "pyproject.toml",
+        deep / "perfci.toml",
+        deep / "pyproject.toml",
+    )

@@ -30,7 +30,9 @@ def test_a_run_counts_what_was_measured_and_what_failed_apart() -> None:
 
 def test_a_fail_counts_the_cases_that_failed_beside_the_regressions() -> None:
     report = rich_report(failures=(failed("x"), failed("y"), failed("y")))
-    assert headline(outline(report)).startswith("2 regressions in 2 of 10 cases, 2 failed: worst ")
+    assert headline(outline(report)).startswith(
+        "2 regressions in 2 of 10 cases, 2 failed; furthest "
+    )
 
 
 def test_a_pass_counts_what_was_compared_and_tells_what_was_removed_or_is_new() -> None:

@@ -162,3 +162,18 @@ def test_a_further_night_of_a_commit_stands_at_when_it_was_measured():
     )
 
     assert dates_of(Timeline(ENVIRONMENT, nights)) == (date(0), date(4), date(1), date(6))
+
+
+@pytest.mark.parametrize("kept", [1, 0])
+def test_runs_of_other_branches_are_counted(kept):
+    nights = [run(1, branch="main")][:kept]
+    nights += [run(7, branch="feature"), run(8, branch="fix"), run(9, branch="feature")]
+    loaded = history(nights, part(range(len(nights)), [1.0] * len(nights)))
+
+    arranged = arrange(loaded, order=order(0, 1), branch="main")
+
+    assert len(shas(arranged)) == kept
+    (note,) = arranged.notes
+    assert "3 runs of other branches left out: feature (2), fix (1)" in note
+    assert "--branch" in note
+    assert "other branches" not in str(arrange(loaded, order=order(0, 1, 7, 8, 9)).notes)

@@ -79,6 +79,40 @@ def test_a_line_counts_within_its_bounds(
     assert accepted(line=replace(LINE, **changed), **how).accepted is not None
 
 
+@pytest.mark.parametrize(
+    ("case", "metric", "accepts"),
+    [
+        ("*", "*", [True, True, True]),
+        ("*", "latency_p50", [True, False, True]),
+        ("a[8]", "*", [True, True, False]),
+        ("a[*]", "latency_*", [True, False, True]),
+        ("*0]", "*", [False, False, True]),
+        ("a[80", "*", [False, False, False]),
+        ("a.8.", "*", [False, False, False]),
+    ],
+)
+@pytest.mark.parametrize("how", ["own", "fork"])
+def test_an_asterisk_stands_for_any_text(
+    case: str, metric: str, accepts: list[bool], how: str
+) -> None:
+    others = (paired("a[8]", 1.3, metric="cold_start"), paired("a[80]", 1.3))
+    rows = adjust([SLOWER, *others], POLICY)
+    line = replace(LINE, case=case, metric=metric)
+    judged, findings = accept(rows, [line], TODAY)
+    if how == "fork":
+        trusting = tuple(replace(row, accepted=accepted().accepted) for row in rows)
+        judged = believed(reported(*trusting), False, [line], TODAY, POLICY).results
+    assert [row.accepted is not None for row in judged] == accepts
+    assert bool(findings) is not any(accepts)
+
+
+def test_the_rows_own_entry_goes_before_one_with_asterisks() -> None:
+    own = replace(LINE, up_to=0.1)
+    for lines in ([own, replace(LINE, case="*")], [replace(LINE, case="*"), own]):
+        (row,), _ = accept([SLOWER], lines, TODAY)
+        assert row.accepted is None
+
+
 def test_a_part_of_a_report_says_nothing_of_cases_that_are_elsewhere() -> None:
     assert accept([paired("b", 1.3)], [LINE], TODAY, whole=False)[1] == ()
 

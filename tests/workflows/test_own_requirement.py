@@ -45,7 +45,7 @@ def test_from_anywhere_else_only_the_actions_repository_counts(
     for host in ("github.com", "forge.example"):
         project.git("remote", "add", host, f"git@{host}:o/models.git")
         project.git("config", "remote.origin.url", f"git@{host}:o/models.git")
-        texts = "\n".join(github_workflows(repository, options).texts.values())
+        texts = "\n".join(github_workflows(repository, options).values())
         installed = {line.strip() for line in texts.splitlines() if "pip install" in line}
         assert "perfci==" not in texts
         assert [
@@ -81,7 +81,7 @@ def test_the_job_that_measures_gets_torch_if_the_project_does_not_bring_it(
     (project.folder / "pyproject.toml").unlink()
     project.commit("first", **{**files, "toy/model.py": "from torch import nn\n"})
     options = CiOptions(action=f"o/perfci@{SHA}")
-    texts = github_workflows(open_repository(project.folder), options).texts.values()
+    texts = github_workflows(open_repository(project.folder), options).values()
     assert f"python -m pip install {command}\n" in "\n".join(texts)
 
 

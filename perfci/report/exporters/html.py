@@ -16,7 +16,7 @@ from typing import Any
 from perfci.model.case import Failure
 from perfci.model.report import Comparison, Estimate, Report
 from perfci.model.run import Environment
-from perfci.model.status import Cause, traits
+from perfci.model.status import traits
 from perfci.report.case_tables import CaseTable, case_tables
 from perfci.report.clean import Clean, Safe, clean_block, clean_line, clean_lines, sentences
 from perfci.report.drawing import literal
@@ -34,6 +34,7 @@ from perfci.report.outline import (
     undecided_warnings,
 )
 from perfci.report.rows import (
+    BLAME,
     change_text,
     effect_text,
     freedom_text,
@@ -70,13 +71,6 @@ SCRIPTS = (
 )  # fmt: skip
 _WORSE = frozenset({"fail", "error"})
 _LONGEST_NOTE = 600
-BLAME: dict[Cause, str] = {
-    "code": "what differs between the sides",
-    "noise": "variance between processes",
-    "machine": "something else ran, or the machine throttled",
-    "method": "how it was measured: too little, too coarse, or not alike",
-}
-"""The meaning of each cause but the empty one."""
 _TESTS = {
     "paired_t": "paired t, of each round's two processes",
     "welch_t": "Welch's t, of unpaired processes",
