@@ -28,11 +28,12 @@ from perfci.config.loading import (
     PROJECT_FILE,
     Config,
     configures,
+    own_table,
     parse_configuration,
     read_configuration,
 )
 from perfci.errors import UsageError
-from perfci.files import parse_toml
+from perfci.files import expanded, parse_toml
 from perfci.measure.checkout.git import Repository
 from perfci.outputs import Say
 from perfci.units import first_of
@@ -70,32 +71,37 @@ def initialise(
     root = repository.root
     require_folder(root, Path(benchmarks))
     folder = (root / benchmarks).resolve()
-    shared = root / PROJECT_FILE
-    text = read_configuration(shared) if os.path.lexists(shared) else ""
-    project = parse_configuration(text, str(shared))
+    names = [name for name in (OWN_FILE, PROJECT_FILE) if os.path.lexists(root / name)]
+    texts = {name: read_configuration(root / name) for name in names}
+    project = parse_configuration(texts.get(PROJECT_FILE, ""), PROJECT_FILE)
+    configured = [name for name in names if configures(root / name)]
+    # pyproject.toml is never created: with one, pip builds in isolation, where torch is missing
+    file = (configured or names[-1:] or [OWN_FILE])[0]
+    known = own_table(parse_configuration(texts[file], file), file)[0] if configured else {}
     has_benchmarks = any(folder.glob("bench_*.py"))
     measured = None if has_benchmarks else measured_package(root, project, package)
-    configured = configures(root / OWN_FILE) or configures(shared)
     keys: dict[str, Any] = {}
     if python or not (configured or workflows):  # workflows' jobs have environments of their own
         keys["python"] = _measuring_python(root, python)
-    if strict is not None or (workflows and not configured):
+    if strict is not None or (workflows and "strict" not in known):
         keys["strict"] = ask_strict() if strict is None else strict
     if configured:
-        file, text, notice = _completed(root, keys)
+        text = _completed(file, texts[file], keys)
+        notice = (
+            f"{'kept ' if text == texts[file] else 'wrote'}    {', '.join(keys) or 'all'} in {file}"
+        )
     else:
         table = new_file_template("pyproject.toml.j2").render(
             benchmarks=folder.relative_to(root.resolve()).as_posix(),
             place=measured.parent.relative_to(root).as_posix() if measured else ".",
             **{"python": "", "strict": None, **keys},
         )
-        file, text = _with_table(root, text, table)
+        file, text = _with_table(file, texts.get(file, ""), table)
         notice = f"wrote    [tool.perfci] in {file}"
     files = github_workflows(repository, workflows) if workflows else {}
     (root / file).write_bytes(text.encode("utf-8"))
-    say(notice)
-    for note in _notes(file, keys):
-        say(note)
+    for line in (notice, *_notes(file, {**known, **keys} if workflows else keys)):
+        say(line)
     if not os.path.lexists(root / ".gitignore"):  # what isn't ignored is measured with the tree
         (root / ".gitignore").write_text(_IGNORED, encoding="utf-8")
         say("wrote    .gitignore")
@@ -109,7 +115,7 @@ def initialise(
 
 
 def _notes(file: str, keys: Mapping[str, Any]) -> Iterator[str]:
-    if Path(keys.get("python", "")).is_absolute():
+    if expanded(keys.get("python", "")).is_absolute():
         yield f"note     `python` is a path of this machine: another clone of {file} needs its own"
     if "strict" in keys:
         effect = "fails the check" if keys["strict"] else "doesn't fail the check"
@@ -150,32 +156,22 @@ def _runs(python: Path, *, torch: bool) -> bool:
     return not torch or subprocess.run([python, "-c", probe], check=False).returncode == 0
 
 
-def _completed(root: Path, keys: Mapping[str, Any]) -> tuple[str, str, str]:
-    """Return the configuration's file, its text with the ``keys`` that it lacks, and a notice.
+def _completed(file: str, text: str, keys: Mapping[str, Any]) -> str:
+    """Return the configuration's text with those ``keys`` that it lacks.
 
     UsageError if it has one of them with another value, or can't be added to.
     """
-
-    def table(text: str) -> dict[str, Any]:
-        content = parse_configuration(text, file)
-        return content["tool"]["perfci"] if file == PROJECT_FILE or "tool" in content else content
-
-    file = OWN_FILE if os.path.lexists(root / OWN_FILE) else PROJECT_FILE
-    text = new = read_configuration(root / file)
+    table, name = own_table(parse_configuration(text, file), file)
     wanted = {key: f"{key} = {json.dumps(value)}" for key, value in keys.items()}
-    if lines := [f"{line}\n" for key, line in wanted.items() if key not in table(text)]:
+    if lines := [f"{line}\n" for key, line in wanted.items() if key not in table]:
         parts = re.split(r"(?m)(^\[tool\.perfci\].*\n)", text, maxsplit=1)
-        if len(parts) == 1 and "tool" in parse_toml(text):
+        if name and len(parts) == 1:
             parts = [f"{text}\n[tool.perfci]\n", ""]
-        new = "".join([*parts[:-1], *lines, parts[-1]])
+        text = "".join([*parts[:-1], *lines, parts[-1]])
     try:
-        if table(new).items() >= keys.items():
-            return (
-                file,
-                new,
-                f"wrote    {', '.join(keys)} in {file}" if lines else f"kept     {file}",
-            )
-    except UsageError:  # a table that no other may add to
+        if own_table(parse_toml(text), file)[0].items() >= keys.items():
+            return text
+    except ValueError:  # a table that no other may add to
         pass
     raise UsageError(
         "already-configured",
@@ -184,12 +180,8 @@ def _completed(root: Path, keys: Mapping[str, Any]) -> tuple[str, str, str]:
     )
 
 
-def _with_table(root: Path, text: str, table: str) -> tuple[str, str]:
-    """Return the file that takes ``table``, and its text: pyproject.toml if it can, else our own.
-
-    A pyproject.toml is never created: with one, pip builds a project in isolation, where its
-    setup.py can't import torch. ``text`` is that of the one that is there.
-    """
+def _with_table(file: str, text: str, table: str) -> tuple[str, str]:
+    """Return the file that takes ``table``, and its new text: ``file``, or if it can't, our own."""
     both = text + ("\n" if text else "") + table
     if "\r\n" in text:
         both = both.replace("\r\n", "\n").replace("\n", "\r\n")
@@ -197,7 +189,7 @@ def _with_table(root: Path, text: str, table: str) -> tuple[str, str]:
         parse_toml(both)
     except ValueError:  # `tool` is an inline table, which no other table may add to
         return OWN_FILE, table
-    return (PROJECT_FILE, both) if os.path.lexists(root / PROJECT_FILE) else (OWN_FILE, table)
+    return file, both
 
 
 def measured_package(root: Path, project: Mapping[str, Any], named: str = "") -> Path | None:

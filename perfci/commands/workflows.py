@@ -52,6 +52,8 @@ _HISTORY_BRANCH = "perfci-history"
 """The branch of the history."""
 _BY_ACTION = ("perfci.yml", "perfci-report.yml")
 """Workflows that get perfci by its action. The others install it."""
+_IMPORT = re.compile(r"^\s*(import|from) torch\b", re.MULTILINE)
+"""An import of torch, in a form that git grep reads, too."""
 _TORCH = re.compile(
     r"""^[^#\n]*(?<!import\s)(?<!from\s)(?<![\w.-])torch\s*([\s"'\[<>=!~;,@]|$)""", re.MULTILINE
 )
@@ -108,6 +110,7 @@ def github_workflows(repository: Repository, options: CiOptions) -> Mapping[Path
     names = [name for name in WORKFLOWS if name not in left_out]
     nightly = "nightly" not in options.left_out
     given, needs = _commands(options.install, "--install"), _project(repository.root)
+    usual = tuple(f"python -m pip install {each}" for each in needs)
     here = f"{sys.version_info.major}.{sys.version_info.minor}"
     python = _fit(_PYTHON, options.python or here, "--python-version")
     machines = [[label.strip() for label in each.split(",")] for each in options.nightly_runner]
@@ -120,8 +123,9 @@ def github_workflows(repository: Repository, options: CiOptions) -> Mapping[Path
         stored="baseline" not in options.left_out,
         action=f"{name}@{commit}" + ("" if options.action else f" # v{VERSION}"),
         trigger=options.trigger,
-        project_install=given or ((f"python -m pip install {needs}",) if needs else ()),
-        install=given or (f"python -m pip install '{perfci}' {needs}".rstrip(),),
+        project_install=given or usual,
+        install=given
+        or (*usual[:-1], f"python -m pip install '{perfci}' {' '.join(needs[-1:])}".rstrip()),
         report_install=_locked_install(perfci) if nightly else (),
         python=python,
         shards=options.shards,
@@ -281,15 +285,19 @@ def _default_branch(repository: Repository) -> str:
     return current.output if current.status == 0 else "main"
 
 
-def _project(root: Path) -> str:
-    """Return what pip is given to install the project, as far as its files show it, or nothing."""
+def _project(root: Path) -> tuple[str, ...]:
+    """Return what pip is given to install the project, as far as its files show it."""
     needs, files = "", [""]
     if (root / "requirements.txt").is_file():
         needs, files = "-r requirements.txt", ["requirements.txt"]
     elif (root / "setup.py").is_file() or _is_package(root / "pyproject.toml"):
         needs, files = ".", ["pyproject.toml", "setup.py", "setup.cfg"]
+        setup = root / "setup.py"
+        if setup.is_file() and re.search(_IMPORT, setup.read_text("utf-8", "replace")):
+            return "torch setuptools wheel", "--no-build-isolation ."  # which needs torch to build
     missing = imports_torch(root) and not any(_declares_torch(root / file) for file in files)
-    return f"{needs}{' torch' if missing else ''}".lstrip()
+    needs = f"{needs}{' torch' if missing else ''}".lstrip()
+    return (needs,) if needs else ()
 
 
 def imports_torch(root: Path) -> bool:
@@ -298,7 +306,7 @@ def imports_torch(root: Path) -> bool:
 
     python = ("--", "*.py", ":!.*")
     modules = git(root, "ls-files", "--cached", "--others", "--exclude-standard", *python)
-    torch = attempt(root, "grep", "-qE", "--untracked", r"^\s*(import|from) torch\b", *python)
+    torch = attempt(root, "grep", "-qE", "--untracked", _IMPORT.pattern, *python)
     return not modules or torch.status != 1
 
 

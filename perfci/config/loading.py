@@ -108,38 +108,36 @@ def parse_config(text: str, where: str) -> Config:
 
     A pyproject.toml, or a file with ``[tool.perfci]``, is read at that table, any other as a whole.
     """
-    content: Any = parse_configuration(text, where)
-    _require_no_misnamed_table(content, where)
-    name = ""
-    if Path(where).name == PROJECT_FILE or "tool" in content:
-        for part in ("tool", "perfci"):
-            content = content.get(part, {})
-            name = f"{name}.{part}".lstrip(".")
-            if not isinstance(content, dict):
-                raise UsageError(
-                    "configuration-type", f"{where}: `{name}` is no table", "Write a table."
-                )
+    content, name = own_table(parse_configuration(text, where), where)
     location = KeyLocation(where, name)
     config = _config(read_table(Keys, content, location), location)
     return structs.replace(config, accept=tuple(replace(a, file=where) for a in config.accept))
 
 
-def _require_no_misnamed_table(content: Mapping[str, Any], where: str) -> None:
-    """Raise UsageError if a table is probably meant as ``[tool.perfci]``, and would be ignored."""
+def own_table(content: Mapping[str, Any], where: str) -> tuple[Any, str]:
+    """Return perfci's table in a file's content, and its name, empty for the whole file.
+
+    UsageError if a table is probably meant as perfci's, and would be ignored.
+    """
+    file = Path(where).name
+    if file != PROJECT_FILE and "tool" not in content:
+        return content, ""
     tool = content.get("tool", {})
-    tables = (
-        [*content, *(f"tool.{name}" for name in tool)] if isinstance(tool, dict) else [*content]
-    )
-    if "tool.perfci" in tables or (Path(where).name != PROJECT_FILE and "tool" not in content):
-        return
-    for table in tables:
-        name = re.sub(r"^tool\.|\W|_", "", table.lower())
-        if get_close_matches(name, ["perfci"], 1, 0.82):
+    if not isinstance(tool, dict) or not isinstance(tool.get("perfci", {}), dict):
+        name = "tool.perfci" if isinstance(tool, dict) else "tool"
+        raise UsageError("configuration-type", f"{where}: `{name}` is no table", "Write a table.")
+    for name in (*content, *(f"tool.{name}" for name in tool)):
+        plain = re.sub(r"^tool\.|[\W_]", "", name.lower())
+        misnamed = name != "tool.perfci" and get_close_matches(plain, ["perfci"], 1, 0.82)
+        if (misnamed and "perfci" not in tool) or (
+            file == OWN_FILE and name in {*content} - {"tool"}
+        ):
             raise UsageError(
                 "misnamed-table",
-                f"{where}: `[{table}]` configures nothing",
-                "Did you mean `[tool.perfci]`?",
+                f"{where}: `{name}` configures nothing",
+                "Write it below `[tool.perfci]`, as this file has tables of `tool`.",
             )
+    return tool.get("perfci", {}), "tool.perfci"
 
 
 def ignored_files(root: Path, folder: Path) -> tuple[Path, ...]:

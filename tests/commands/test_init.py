@@ -173,11 +173,12 @@ def test_a_pyproject_toml_is_never_created(project: Project, file: str) -> None:
 
 @pytest.mark.parametrize("strict", [True, False])
 @pytest.mark.parametrize("asked", [True, False])
+@pytest.mark.parametrize("first", ["[tool.perfci]\nrounds = 6\n", "rounds = 6\n", None])
 def test_workflows_come_with_a_decision_on_inconclusive_verdicts(
-    project: Project, strict: bool, asked: bool
+    project: Project, strict: bool, asked: bool, first: str | None
 ) -> None:
     (project.folder / "pyproject.toml").unlink()
-    project.commit("first", **{"toy/__init__.py": ""})
+    project.commit("first", **{"toy/__init__.py": ""}, **({"perfci.toml": first} if first else {}))
     answer = {"ask_strict": lambda: strict} if asked else {"strict": strict}
     said = initialised(project, workflows=OPTIONS, **answer)
     assert load_config(project.folder).policy.strict is strict
@@ -185,6 +186,8 @@ def test_workflows_come_with_a_decision_on_inconclusive_verdicts(
     told = [line for line in said if "inconclusive" in line]
     assert len(told) == 1
     assert ("doesn't fail" in told[0]) is not strict
+    again = initialised(project, workflows=OPTIONS)
+    assert [line for line in again if "inconclusive" in line] == told
 
 
 @pytest.mark.parametrize(
