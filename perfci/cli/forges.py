@@ -68,12 +68,6 @@ from perfci.report.clean import clean_lines
     help="Instead of REPORTs: why there is no readable report. Fails the check.",
 )
 @click.option("--check/--no-check", default=True, help="Set the check `perfci`, too.")
-@click.option(
-    "--history",
-    envvar="PERFCI_HISTORY",
-    metavar="PLACE",
-    help="The history, whose newest values are shown with what moved.",
-)
 @click.option("--exit-with-verdict", is_flag=True, help="Exit as `compare` would: 0, 1 or 3.")
 @click.option(
     "--strict/--no-strict",

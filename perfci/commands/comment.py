@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfci.commands.compare import with_own_thresholds
-from perfci.commands.history import with_past
-from perfci.commands.project import configuration, load_report, repository_at
+from perfci.commands.project import configuration, load_report
 from perfci.commands.run_to_report import today
 from perfci.errors import OutsideError, PerfciError, UsageError, joined_error
 from perfci.files import write_file
@@ -67,7 +66,6 @@ class CommentRequest:
     author: str = "github-actions[bot]"
     body_file: Path = field(default_factory=lambda: Path("perfci-comment.md"))
     check: bool = True
-    history: str | None = None
     strict: bool | None = None
     config_path: Path | None = None
     page_file: Path | None = None
@@ -93,7 +91,7 @@ def comment(request: CommentRequest, say: Say) -> tuple[list[Report], bool]:
         if request.check:
             _fail_check(request, error.message, say)
         raise
-    reports, strict = _judged(request, loaded, say)
+    reports, strict = _judged(request, loaded)
     # before the token is used, so that the text exists if it is refused
     _write_body(request, reports)
     try:
@@ -118,9 +116,7 @@ def _loaded(request: CommentRequest) -> list[Report]:
     return [load_report(path) for path in request.files]
 
 
-def _judged(
-    request: CommentRequest, loaded: Sequence[Report], say: Say
-) -> tuple[list[Report], bool]:
+def _judged(request: CommentRequest, loaded: Sequence[Report]) -> tuple[list[Report], bool]:
     """Return the reports judged by the configuration and the benchmark files of ``root``.
 
     The checkout is the one that perfci runs in here, never a report's: the measuring job must not
@@ -147,11 +143,6 @@ def _judged(
         held = enforced(believed(report, own, lines, today(), policy), policy, metrics)
         held = with_unreported(held, everywhere, policy)
         reports.append(with_caveat(held, caveat_of_copies(held, config.installed)))
-    if request.history:
-        checkout = repository_at(root)
-        reports = [
-            with_past(report, request.history, checkout, config.aliases, say) for report in reports
-        ]
     return reports, policy.strict
 
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfci.errors import PerfciError, UsageError
+from perfci.errors import UsageError
 from perfci.files import expanded, write_lines
 from perfci.history.address import files_at, own_file
 from perfci.measure.checkout.commits import branch_of, commit_of, first_commit
@@ -35,10 +35,6 @@ _CHANGES_NAMED = 3
 """Changed files of the working tree that an error names."""
 _NO_BRANCH = "(none)"
 """Recorded as the branch of a commit that is on no known branch."""
-_RUNS_SHOWN = 20
-"""Newest runs whose values a report shows."""
-_MOST_ROWS = 50
-"""Rows of a report that get values of their past."""
 
 
 def history_address(given: str | None, config: Config, root: Path) -> str:
@@ -206,39 +202,6 @@ def _branch(repository: Repository, side: ResolvedRev) -> str:
     except UsageError:  # a branch that this clone doesn't have
         on_it = False
     return name if on_it else _NO_BRANCH
-
-
-def with_past(
-    report: Report,
-    address: str,
-    repository: Repository | None,
-    aliases: Mapping[str, str],
-    say: Say,
-) -> Report:
-    """Return ``report`` with the recent past of what moved, from the history at ``address``.
-
-    The values are those of the default branch, under the current or an earlier name of the case.
-    The verdict doesn't depend on them, so an unreadable history is only reported.
-    """
-    from perfci.history.store import open_history
-    from perfci.model.report import Past
-    from perfci.report.outline import outline
-    from perfci.trend import SeriesKey
-
-    moved = outline(report).moved[:_MOST_ROWS]
-    keys = [SeriesKey(report.environment.key, row.case, row.metric) for row in moved]
-    if not keys:
-        return report
-    named = repository.default_base() if repository else None
-    branch = (named or "main").removeprefix("origin/")
-    try:
-        with open_history(address, create=False) as history:
-            newest = history.newest(keys, _RUNS_SHOWN, branch, aliases)
-    except PerfciError as error:
-        say(f"perfci: the report is without its history: {error.message}", err=True)
-        return report
-    past = (Past(key.case, key.metric, values) for key, values in newest.items())
-    return replace(report, past=tuple(past))
 
 
 def json_lines(history: OpenHistory) -> Iterator[Clean]:

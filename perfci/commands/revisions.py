@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from perfci.baselines.store import BaselineStore
 from perfci.commands.check import alike_cases, check, keep_alike, kept_alike
 from perfci.commands.compare import MeasureOptions, compare, run, selected_cases
-from perfci.commands.history import recorder, require_commit, say_what_is_left_out, with_past
+from perfci.commands.history import recorder, require_commit, say_what_is_left_out
 from perfci.commands.project import Project, cache_folder, load_report
 from perfci.errors import MeasureError, UsageError, refusal
 from perfci.measure.checkout.commits import newer_on_base
@@ -83,7 +83,7 @@ def compare_revisions(
         project.session_context(), base_side, head_side, session_options, project.caller.announce
     )
     report = _with_newer_base(project, report, *sides)
-    return RecordableReport(_with_past(project, options, report), runs, recording)
+    return RecordableReport(report, runs, recording)
 
 
 def _with_newer_base(
@@ -129,7 +129,7 @@ def check_revision(
             project.caller.say(
                 f"perfci: `baseline update` won't know of this check: {why}", err=True
             )
-    return RecordableReport(_with_past(project, options, report), (measured,), recording)
+    return RecordableReport(report, (measured,), recording)
 
 
 def run_revision(project: Project, rev: str, options: MeasureOptions) -> RecordableReport:
@@ -301,15 +301,6 @@ def explain(
 
 def _recorder(project: Project, options: MeasureOptions, *sides: ResolvedRev) -> Recorder | None:
     return recorder(project, options.history, *sides) if options.record else None
-
-
-def _with_past(project: Project, options: MeasureOptions, report: Report) -> Report:
-    if not (options.record or options.history or project.config.history):
-        return report
-    address = project.history_address(options.history)
-    return with_past(
-        report, address, project.repository, project.config.aliases, project.caller.say
-    )
 
 
 def require_two_sides(base: RequestedSide, head: RequestedSide) -> None:

@@ -7,7 +7,7 @@ repeated.
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
@@ -28,7 +28,6 @@ from perfci.history.runs import (
 )
 from perfci.model.run import GateOutcome, RecordedRun, RunHeader
 from perfci.trend import KnownChange, LoadedHistory, SeriesKey
-from perfci.trend.timelines import current_name
 
 _RUNS_IN_TRANSACTION = 20
 """Several runs at a time, because waiting for the disk takes longer than writing one run."""
@@ -115,22 +114,6 @@ class OpenHistory:
         yield from self.recorded_runs()
         yield from self.outcomes()
         yield from self.known_changes()
-
-    def newest(
-        self, keys: Collection[SeriesKey], last: int, branch: str, aliases: Mapping[str, str]
-    ) -> Mapping[SeriesKey, tuple[float, ...]]:
-        """Return the values of series in the newest ``last`` runs of ``branch``, oldest first.
-
-        ``aliases`` map earlier names of cases. A series without values is left out.
-        """
-        values: dict[SeriesKey, tuple[float, ...]] = {}
-        with self._database.reading() as connection:
-            for environment in {key.environment for key in keys}:
-                runs = _newest_runs(connection, environment, last, branch, aliases)
-                for key in (key for key in keys if key.environment == environment):
-                    here = (run.get((key.case, key.metric)) for run in runs)
-                    values[key] = tuple(value for value in here if value is not None)
-        return {key: recorded for key, recorded in values.items() if recorded}
 
     def measured(self, environment: str, *, failed: bool = True) -> frozenset[tuple[str, str]]:
         """Return each (sha, case) measured in ``environment``, with ``failed`` also each failed."""
@@ -229,32 +212,6 @@ class OpenHistory:
                 "PostgreSQL schema of its own (docs/history.md). Where both are one project: "
                 f'project = "{owner}" in [tool.perfci].',
             )
-
-
-def _newest_runs(
-    connection: Connection, environment: str, last: int, branch: str, aliases: Mapping[str, str]
-) -> list[dict[tuple[str, str], float]]:
-    """Return the newest runs, by position on the branch, then by time measured, oldest first.
-
-    Each has its values by case and metric. A case's own name wins over its earlier names.
-    """
-    columns = tables.runs.c
-    order = (columns.position, *tables.AS_MEASURED)
-    newest = (
-        select(columns.document, columns.packed)
-        .filter_by(environment=environment, branch=branch)
-        .order_by(*(column.desc().nulls_last() for column in order))
-        .limit(last)
-    )
-    rows = connection.execute(newest).all()
-    documents = documents_of(connection, {row.document for row in rows})
-    runs = []
-    for row in reversed(rows):
-        values = tables.unpack(row.packed, documents[row.document].series)
-        now = {name: current_name(name.case, aliases) for name in values}
-        by_name = sorted(values, key=lambda name: now[name] == name.case)
-        runs.append({(now[name], name.metric): values[name] for name in by_name})
-    return runs
 
 
 def _write_changes(connection: Connection, changes: Sequence[KnownChange]) -> None:

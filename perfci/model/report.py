@@ -158,15 +158,6 @@ class Definition:
     line: int
 
 
-@dataclass(frozen=True, slots=True)
-class Past:
-    """A metric's recorded values in the report's environment."""
-
-    case: str
-    metric: str
-    values: tuple[float, ...]
-
-
 @dataclass(frozen=True, slots=True, repr=False)
 class Report:
     """One compare, check or run, ready to be rendered."""
@@ -193,7 +184,6 @@ class Report:
     missing: tuple[str, ...] = ()
     durations: Mapping[str, float] = field(default_factory=dict)
     definitions: tuple[Definition, ...] = ()
-    past: tuple[Past, ...] = ()
     installed: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
     why: tuple[Why, ...] = ()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from perfci.instruments import words
@@ -18,7 +18,6 @@ from perfci.model.report import Accepted, Comparison, Estimate, Explanation, Met
 from perfci.model.status import Cause
 from perfci.report.clean import clean_line
 from perfci.stats.evidence import magnitude
-from perfci.stats.quantile import median
 from perfci.units import (
     counted,
     format_change,
@@ -51,12 +50,6 @@ BLAME: dict[Cause, str] = {
     "method": "how it was measured: too little, too coarse, or not alike",
 }
 """The meaning of each cause but the empty one."""
-_HEIGHTS = "▁▂▃▄▅▆▇█"
-_LEAST_SPAN = 0.1
-"""Least range of a sparkline's values, as a share of the median. So noise of a few per cent looks
-flat."""
-_FEWEST_PAST = 3
-"""Recorded values from which a sparkline is drawn."""
 UNEXPLAINED = "nothing that differs inside explains it"
 
 
@@ -267,35 +260,6 @@ def statistics_text(row: Comparison) -> str:
         stored_text(row),
     )
     return "; ".join(part for part in parts if part)
-
-
-def past_lines(report: Report) -> Mapping[tuple[str, str], str]:
-    """Return by (case, metric) the sparkline of each row with recorded values. Head is last."""
-    rows = {(row.case, row.metric): row for row in report.results}
-    lines = {}
-    for past in report.past:
-        row = rows.get((past.case, past.metric))
-        if row is not None and len(past.values) >= _FEWEST_PAST:
-            lines[past.case, past.metric] = sparkline((*past.values, *_measured(row)))
-    return lines
-
-
-def sparkline(values: Sequence[float]) -> str:
-    """Return a character for each of the finite ``values``, higher for more.
-
-    >>> sparkline([1.0, 1.01, 1.0, 1.5])
-    '▁▁▁█'
-    """
-    lo, hi = min(values), max(values)
-    span = max(hi - lo, abs(median(values)) * _LEAST_SPAN)
-    if not span > 0.0:
-        return _HEIGHTS[0] * len(values)
-    return "".join(_HEIGHTS[round((value - lo) / span * (len(_HEIGHTS) - 1))] for value in values)
-
-
-def _measured(row: Comparison) -> tuple[float, ...]:
-    center = row.head.center if row.head else None
-    return () if center is None else (center,)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from perfci.report.outline import (
     shown_failures,
     undecided_warnings,
 )
-from perfci.report.rows import metric_words, other_explanations, past_lines, replay_line, whys
+from perfci.report.rows import metric_words, other_explanations, replay_line, whys
 from perfci.units import counted, first_of, listed
 
 Section = Mapping[str, Any]
@@ -101,7 +101,6 @@ def _section(rows: Outline, name: str, most: int) -> dict[str, Any]:
         "groups": folded,
         "below": _below(folded, report),
         "tests": _tested(moved, rows),
-        "past": past_lines(report),
         "modes": case_tables(report),
         **_why(report, shown),
         "failures": failures[:_MOST_FAILURES],

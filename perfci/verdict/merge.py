@@ -178,7 +178,6 @@ def _as_one_session(parts: Sequence[Report], rows: tuple[Comparison, ...]) -> Re
             )
         ),
         why=tuple(why for part in parts for why in part.why if why.case in moved),
-        past=tuple(dict.fromkeys(past for part in parts for past in part.past)),
         findings=joined_findings(parts),
         skipped={case: why for part in parts for case, why in part.skipped.items()},
         not_measured={

@@ -145,19 +145,6 @@ def slow():
 """
 
 
-def test_what_moved_is_shown_beside_its_history(slowed: Project, tmp_path: Path) -> None:
-    place = str(tmp_path / "history.sqlite")
-    for _ in range(3):
-        recorded = slowed.perfci("run", "main", "-k", "counting", "--record", "--history", place)
-        assert recorded.code == 0, recorded.text
-    options = ("-k", "counting", "--history", place)
-    report = slowed.report("compare", "main", "feature", *options, code=1)
-    past = {one["metric"]: one["values"] for one in report["past"] if one["case"] == "counting"}
-    now = rows(report, "counting")["latency_p50"]
-    assert len(past["latency_p50"]) == 3
-    assert all(value < now["head"]["center"] for value in past["latency_p50"])
-
-
 @pytest.mark.parametrize(
     "sides", [("HEAD",), ("HEAD", "HEAD"), ("feature", "."), ("HEAD", "--head-python", "python3")]
 )

@@ -42,7 +42,6 @@ EVERY = rich_report(
     definitions=(),
     durations={},
     why=(),
-    past=(),
 )
 RENDERERS: tuple[Callable[[Report], str], ...] = (
     render_markdown,

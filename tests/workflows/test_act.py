@@ -10,11 +10,7 @@ from typing import Any
 
 import pytest
 
-from perfci.history.interchange import to_lines
-from perfci.history.store import open_history
-from perfci.model.run import Environment, Point
 from tests.builders.project import Project
-from tests.builders.recorded import recorded
 from tests.builders.simulated import Simulated
 from tests.forges.github.server import REPOSITORY, TOKEN, FakeGitHub, Pull
 from tests.workflows.acting import PERFCI, Act
@@ -98,26 +94,9 @@ class Gated:
         shard = name.removeprefix("perfci-report").removesuffix("-of-2")
         return self.act.store / name / f"report{shard}.json"
 
-    def store_history(self, text: str) -> None:
-        """Leave ``text`` as what the nights recorded, on the branch that they store it on."""
-        file = self.project.folder.parent / "history.jsonl"
-        file.write_text(text)
-        blob = self.project.git("hash-object", "-w", str(file)).strip()
-        git = ["git", "mktree"]
-        made = subprocess.run(
-            git,
-            input=f"100644 blob {blob}\thistory.jsonl\n",
-            cwd=self.project.folder,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        commit = self.project.git("commit-tree", made.stdout.strip(), "-m", "a night").strip()
-        self.project.git("update-ref", "refs/heads/perfci-history", commit)
-
 
 @pytest.mark.slow
-def test_a_slower_pull_request_is_measured_and_commented_on_beside_its_history(
+def test_a_slower_pull_request_is_measured_and_commented_on(
     project: Project, github: FakeGitHub
 ) -> None:
     gated = Gated(project, github)
@@ -132,41 +111,23 @@ def test_a_slower_pull_request_is_measured_and_commented_on_beside_its_history(
     assert measured.returncode != 0
     assert [path.name for path in gated.act.store.rglob("*.*")] == ["report.json"]
 
-    recorded = nights_of(report, project.folder.parent / "nights.sqlite")
-    gated.store_history(recorded)
     commented = gated.comment()
     assert commented.returncode == 0, commented.stdout[-4000:]
     (comment,) = github.comments
     assert comment["issue_url"] == "7"
     assert comment["body"].startswith("<!-- perfci")
     assert "### ❌ perfci: " in comment["body"]
-    assert "until now" in comment["body"]  # the column of what the nights recorded
     (check,) = github.checks
     assert (check["head_sha"], check["conclusion"]) == (gated.head, "failure")
 
     report["notes"].append("measured once more")
     gated.artifact("perfci-report").write_text(json.dumps(report))
-    gated.store_history(recorded + "damaged\n")
     again = gated.comment()
     assert again.returncode == 0, again.stdout[-4000:]
     (updated,) = github.comments
     assert updated["id"] == comment["id"]
     assert "measured once more" in updated["body"]
-    assert "until now" not in updated["body"]
     assert github.violations == []
-
-
-def nights_of(report: dict[str, Any], place: Path) -> str:
-    """Return the export of a history that has ``report``'s environment and what moved in it."""
-    environment = Environment(**report["environment"])
-    points = tuple(
-        Point(row["case"], row["metric"], row["unit"], row["base"]["center"])
-        for row in report["results"]
-        if row["status"] == "regressed"
-    )
-    with open_history(str(place)) as history:
-        history.record([recorded(number, environment, points=points) for number in range(3)])
-        return b"".join(to_lines(history.export())).decode()
 
 
 def stored_report(gated: Gated, name: str, shard: str = "") -> None:

@@ -45,7 +45,6 @@ from perfci.report.rows import (
     note,
     other_explanations,
     p_text,
-    past_lines,
     replay_command,
     selection_of,
     side_text,
@@ -172,7 +171,6 @@ class _Lines:
 
     def __init__(self, report: Report) -> None:
         self._places = {id(row): place for place, row in enumerate(report.results)}
-        self._past = past_lines(report)
         self._reasons: dict[str, list[str]] = {}
         for why in whys(report):
             place = f" ({why.place})" if why.place else ""
@@ -202,7 +200,6 @@ class _Lines:
             "note": clean_line(note(row), 600),
             "cause": cause_of(row),
             "why": tuple(self._reasons.pop(row.case, ())[:MOST_LINES]),
-            "past": self._past.get((row.case, row.metric), ""),
         }
 
     def unshown(self) -> list[tuple[str, str]]:

@@ -1,10 +1,10 @@
-"""Reports with what the page draws: pairs, quantiles of calls, a past, reasons."""
+"""Reports with what the page draws: pairs, quantiles of calls, reasons."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from perfci.model.report import Comparison, Explanation, Past, Report
+from perfci.model.report import Comparison, Explanation, Report
 from tests.report.examples import DECODER, EAGER, TUNED, rich_report, row
 from tests.report.hostile import NAMES
 
@@ -38,7 +38,6 @@ def drawn_report(**changed: object) -> Report:
         report,
         head=replace(report.head, dirty=False),
         results=(with_pairs(first), *others),
-        past=(Past(EAGER, "latency_p50", (1.22e-3, 1.23e-3, 1.24e-3, 1.23e-3)),),
         explanations=(*report.explanations, Explanation(DECODER, "cold_start", "phase", "slower")),
     )
     return replace(report, **changed)
@@ -52,7 +51,7 @@ def large_report(count: int) -> Report:
         for number, case in enumerate(cases)
         for status in ("unchanged" if number % 50 else "regressed",)
     ]
-    return drawn_report(results=tuple(rows), failures=(), explanations=(), past=())
+    return drawn_report(results=tuple(rows), failures=(), explanations=())
 
 
 def hostile_page_report() -> Report:
@@ -67,7 +66,6 @@ def hostile_page_report() -> Report:
         failures=(),
         notes=tuple(names),
         explanations=tuple(Explanation(one, "latency_p50", "k", one, one, 3) for one in names),
-        past=tuple(Past(one, "latency_p50", (1e-3, 1.1e-3, 1e-3)) for one in names),
         skipped={name: name for name in names},
     )
 
