@@ -79,7 +79,9 @@ def replayed(session: KeptSession, case: int, policy: Policy, *, swapped: bool =
     rows = adjust(state.compared(policy), policy, float(SUITE))
     between_s = session.wall_s - sum(kept.took_s for kept in session.rounds)
     seconds = state.wall_s + state.rounds * between_s / len(session.rounds)
-    return Replay(decide(rows, (), policy).status, rows, state.rounds, seconds)
+    verdict = decide(rows, (), policy)
+    status = "looks slower" if verdict.looks_slower else verdict.status
+    return Replay(status, rows, state.rounds, seconds)
 
 
 @dataclass(slots=True)

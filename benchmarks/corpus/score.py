@@ -1,7 +1,6 @@
 """How right the rules are on recorded sessions, and how long they take to say so.
 
-    python -m benchmarks.corpus score [--rule CHECKOUT] [--kind KIND]
-    python -m benchmarks.corpus score --gate latency_mean=0.2
+    python -m benchmarks.corpus score [--rule CHECKOUT] [--kind KIND] [--gate latency_sd=0.2]
 
 Each recorded case is replayed at the default thresholds, and with 2 % for the median latency;
 identical sides a second time, with the sides swapped.
@@ -73,8 +72,8 @@ class Outcome:
     """What was decided of one replayed case, beside the truth. ``load`` is the machine's meanwhile.
 
     ``metric`` is the metric that the planted units make worse: ``share`` more units, worse by
-    ``truth``. ``status`` and ``threshold`` are its row's; ``p95`` is P95's status.
-    ``covered`` says whether its interval holds the truth, None where it isn't known or has none.
+    ``truth``. ``status`` and ``threshold`` are its row's; ``p95`` is P95's status. ``covered`` says
+    whether its interval holds the truth, None where it isn't known or has none.
     """
 
     kind: str
@@ -216,7 +215,7 @@ Column = Callable[[Sequence[Outcome]], object]
 
 
 def _mean(name: str) -> Column:
-    return lambda outcomes: sum(getattr(each, name) for each in outcomes) / len(outcomes)
+    return lambda outcomes: statistics.fmean(getattr(each, name) for each in outcomes)
 
 
 def _covered(outcomes: Sequence[Outcome]) -> str:
@@ -237,6 +236,7 @@ _COMMON: dict[str, Column] = {
 _SAME: dict[str, Column] = {
     "cases": len,
     "false fails": lambda outcomes: sum(each.is_false_fail for each in outcomes),
+    "look slower": lambda outcomes: sum(each.verdict == "looks slower" for each in outcomes),
     **_COMMON,
     "P95 decided, %": _share(lambda each: each.p95 not in {"", "inconclusive"}),
 }

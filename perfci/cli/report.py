@@ -131,7 +131,7 @@ def exit_code(report: Report, *, strict: bool) -> int:
         case "error":
             return EXIT_NO_VERDICT
         case "inconclusive":
-            return EXIT_NO_VERDICT if strict else EXIT_PASS
+            return EXIT_NO_VERDICT if strict or report.verdict.looks_slower else EXIT_PASS
         case "pass":
             return EXIT_PASS
 

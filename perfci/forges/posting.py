@@ -260,11 +260,14 @@ def _identified(check: CheckContent, head: MeasuredHead, attempt: str) -> CheckC
 def conclusion(reports: Sequence[Report], *, strict: bool = False) -> Conclusion:
     """Return the worst of the reports' conclusions.
 
-    GitHub lets a required check pass if it is ``neutral``. So an incomplete measurement is a
-    failure. With ``strict``, a complete measurement that could not decide is a failure, too.
+    GitHub lets a required check pass if it is ``neutral``. So an incomplete measurement and an
+    undecided row that looks slower are a failure. With ``strict``, so is any other measurement that
+    could not decide.
     """
     statuses = {report.verdict.status for report in reports}
     if any(report.missing or _flaws(report) for report in reports) or statuses & {"fail", "error"}:
+        return "failure"
+    if any(report.verdict.looks_slower for report in reports):
         return "failure"
     if "inconclusive" in statuses:
         return "failure" if strict else "neutral"

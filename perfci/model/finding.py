@@ -35,6 +35,8 @@ REMARKS = frozenset(
     }
 )  # fmt: skip
 """Codes of remarks on a row's numbers. A remark is never the reason for the row's status."""
+LOOKS_SLOWER = "looks-slower"
+"""Code of a reason: a row is not decided, and looks worse than noise."""
 NOTHING_EXERCISED = "nothing-exercised"
 """Code of a finding on a whole report: no case ran any code that the change touches."""
 WARNS = frozenset(

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from perfci.model.case import Failure, Gate
-from perfci.model.finding import FOLLOWS, Finding, Reason, Why
+from perfci.model.finding import FOLLOWS, LOOKS_SLOWER, Finding, Reason, Why
 from perfci.model.run import Environment, Side
 from perfci.model.status import Status
 from perfci.model.words import reason_words, words
@@ -121,6 +121,13 @@ class Verdict:
 
     status: VerdictStatus
     findings: tuple[Reason, ...]
+
+    @property
+    def looks_slower(self) -> bool:
+        """Whether an undecided row looks worse than noise does."""
+        return self.status == "inconclusive" and any(
+            reason.code == LOOKS_SLOWER for reason in self.findings
+        )
 
     @property
     def reasons(self) -> tuple[str, ...]:

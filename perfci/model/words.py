@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from perfci.model.finding import IN_WORDS, Finding, Reason
+from perfci.model.finding import IN_WORDS, LOOKS_SLOWER, Finding, Reason
 from perfci.model.status import traits
 from perfci.model.worker import THROTTLED
 from perfci.units import (
@@ -409,6 +409,7 @@ REASONS: Mapping[str, str | Callable[..., str]] = {
     "failed": "{case}: {why}",
     "failed-on-both-sides": "{case}: fails on both sides: {why}",
     "failed-on-base": "{case}: fails on base alone, which has it: {why}",
+    LOOKS_SLOWER: _undecided,
     "undecided": _undecided,
     "not-comparable": "{case}: not comparable{because}",
     "not-measured": _cases_not_measured,

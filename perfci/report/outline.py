@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 
 from perfci.metrics import METRICS
 from perfci.model.case import Failure
-from perfci.model.finding import NOTHING_EXERCISED, WARNS, Reason
+from perfci.model.finding import LOOKS_SLOWER, NOTHING_EXERCISED, WARNS, Reason
 from perfci.model.report import Comparison, Report
 from perfci.model.status import traits
 from perfci.model.words import reason_words
 from perfci.report.rows import change_text, size
-from perfci.units import counted, format_share
+from perfci.units import counted, format_change, format_share
 from perfci.verdict.decision import lost_metrics
 from perfci.verdict.policy import threshold_of, worse_by
 
@@ -185,6 +185,11 @@ def _open(rows: Outline) -> str:
     every = rows.report.verdict.findings
     if not every:
         return f"no verdict on {counted(rows.cases, 'case')}"
+    if slower := [reason for reason in every if reason.code == LOOKS_SLOWER]:
+        more = f" and {len(slower) - 1} more" if len(slower) > 1 else ""
+        ratio = slower[0].arguments.get("ratio")
+        change = format_change(ratio) if isinstance(ratio, float) else ""
+        return f"looks slower, not decided: {slower[0].case} {slower[0].metric} {change}{more}"
     if every[0].code != "undecided":
         more = f" (and {len(every) - 1} more)" if len(every) > 1 else ""
         return _deciding(rows.report, every[0]) + more

@@ -141,6 +141,8 @@ def title(rows: Outline) -> str:
         case "inconclusive" if report.interrupted:
             undecided = f"cut short, {_open_rows(rows)} not decided"
             text = undecided if rows.undecided else f"cut short: {text}"
+        case "inconclusive" if report.verdict.looks_slower:
+            pass
         case "inconclusive" if rows.undecided and _is_of_rows(report):
             text = f"undecided: {_open_rows(rows)}"
         case "inconclusive":

@@ -8,14 +8,23 @@ from dataclasses import replace
 
 from perfci.metrics import METRICS
 from perfci.model.case import Failure
-from perfci.model.finding import NOTHING_EXERCISED, REMARKS, Finding, Plain, Reason, finding
+from perfci.model.finding import (
+    LOOKS_SLOWER,
+    NOTHING_EXERCISED,
+    REMARKS,
+    Finding,
+    Plain,
+    Reason,
+    finding,
+)
+from perfci.model.measuring import DECIDING_ROUNDS
 from perfci.model.report import Comparison, Report, Verdict
 from perfci.model.status import Status, traits
 from perfci.model.worker import WRONG_CODE
 from perfci.units import first_of
 from perfci.verdict.case_comparisons import empty_row
 from perfci.verdict.caveats import not_unchanged_reason, rare_state
-from perfci.verdict.policy import Policy, threshold_of, worse_by
+from perfci.verdict.policy import Policy, pair_changes, threshold_of, worse_by
 
 UNDECIDED = Verdict("inconclusive", ())
 """The verdict of a report until ``with_verdict`` decides it."""
@@ -23,6 +32,8 @@ _NOT_BROKEN = {"test_skipped"}
 """Kinds of failure on both sides that are always allowed."""
 _STANDS_FOR_CASE = "latency_p50"
 """Metric of a row that stands for a whole case. Every case has this metric."""
+_NOISE_P = 0.01
+"""A row of which p alone is below this looks slower by more than noise."""
 _MOST_NAMES = 3
 """Largest number of cases that a reason names."""
 
@@ -278,13 +289,16 @@ def _undecided(
         if case not in new
     ]
     undecided = [
-        _row_reason("undecided", row, **_interval_arguments(row))
+        _row_reason(
+            LOOKS_SLOWER if _looks_slower(row) else "undecided", row, **_interval_arguments(row)
+        )
         for row in rows
         if row.status == "inconclusive"
         and row.gate == "fail"
         and policy.undecided(row.metric) == "inconclusive"
         and not (_excludes_regression(row) or _lost_its_gate(row))
     ]
+    undecided.sort(key=lambda reason: reason.code != LOOKS_SLOWER)
     left_open = _left_open(rows)
     compared = any(map(was_measured, rows))
     uncompared = sum(traits(row.status).answers for row in rows)
@@ -295,6 +309,23 @@ def _undecided(
     )
     ended = (Reason("interrupted"),) if interrupted else ()
     return (*ended, *on_base_alone, *undecided, *left_open, *nothing)
+
+
+def _looks_slower(row: Comparison) -> bool:
+    """Say whether an undecided row is worse by its threshold, and by more than noise is.
+
+    Its p alone, not corrected, is below 1 %. With too few rounds for a p that counts, each pair is
+    worse by the threshold. docs/results/error-rates.md has how often identical cases look so.
+    """
+    change, _, _ = worse_by(row)
+    threshold = threshold_of(row)
+    if row.method != "paired_t" or change is None or change < threshold:
+        return False
+    pairs = pair_changes(row)
+    if len(pairs) < DECIDING_ROUNDS:
+        sign = 1.0 if row.direction == "lower" else -1.0
+        return len(pairs) > 1 and all(sign * pair >= threshold for pair in pairs)
+    return row.p is not None and row.p < _NOISE_P
 
 
 def _left_open(rows: Sequence[Comparison]) -> list[Reason]:

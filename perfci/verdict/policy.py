@@ -145,6 +145,18 @@ def worse_by(row: Comparison) -> tuple[float | None, float | None, float | None]
     return _minus(estimate), _minus(hi), _minus(lo)
 
 
+def pair_changes(row: Comparison) -> list[float]:
+    """Return each pair's change on the scale of ``row.se``, or none if a pair is unknown."""
+    if row.base is None or row.head is None or len(row.base.values) != row.base.workers:
+        return []
+    pairs = list(zip(row.base.values, row.head.values, strict=True))
+    if row.difference is not None:
+        return [head - base for base, head in pairs]
+    if any(min(pair) <= 0.0 for pair in pairs):
+        return []
+    return [math.log(head / base) for base, head in pairs]
+
+
 def standard_error(row: Comparison) -> float | None:
     """Return the standard error on the scale of ``worse_by``, from the row's interval, or None.
 

@@ -23,7 +23,14 @@ from perfci.verdict.caveats import (
     rounds_to_believe,
     shares_ancestors,
 )
-from perfci.verdict.policy import Policy, is_beyond, is_within, threshold_of, worse_by
+from perfci.verdict.policy import (
+    Policy,
+    is_beyond,
+    is_within,
+    pair_changes,
+    threshold_of,
+    worse_by,
+)
 from perfci.verdict.speeds import mean_over_speeds
 
 _ENOUGH_WITHOUT_SPREAD = 10
@@ -243,7 +250,7 @@ def without_extreme_pair(row: Comparison) -> Comparison:
 
     The row's counts stay. A row with unknown values, or of two speeds, is returned as it is.
     """
-    changes = _changes(row)
+    changes = pair_changes(row)
     if len(changes) < DECIDING_ROUNDS or row.se is None or row.df is None or mean_over_speeds(row):
         return row
     middle = median(changes)
@@ -257,18 +264,6 @@ def without_extreme_pair(row: Comparison) -> Comparison:
     if row.difference is not None:
         return replace(row, se=se, difference_lo=lo, difference_hi=hi)
     return replace(row, se=se, ratio_lo=math.exp(lo), ratio_hi=math.exp(hi))
-
-
-def _changes(row: Comparison) -> list[float]:
-    """Return each pair's change on the scale of ``row.se``, or none if a pair is unknown."""
-    if row.base is None or row.head is None or len(row.base.values) != row.base.workers:
-        return []
-    pairs = list(zip(row.base.values, row.head.values, strict=True))
-    if row.difference is not None:
-        return [head - base for base, head in pairs]
-    if any(min(pair) <= 0.0 for pair in pairs):
-        return []
-    return [math.log(head / base) for base, head in pairs]
 
 
 def chance(row: Comparison, policy: Policy, family: int, more: int) -> float:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from perfci.model.case import Case
-from perfci.model.finding import IN_WORDS, finding
+from perfci.model.finding import IN_WORDS, LOOKS_SLOWER, finding
 from perfci.model.report import Comparison, Estimate
 from perfci.units import format_change
 from perfci.verdict.case_comparisons import compare_case, number_rows
@@ -219,3 +219,32 @@ def test_a_tail_that_is_worse_than_the_median_fails_by_itself(median: float) -> 
     verdict = decide(compared, (), POLICY)
     assert verdict.status == "fail"
     assert "latency_p95" in {known.metric for known in verdict.findings}
+
+
+@pytest.mark.parametrize("direction", [1.0, -1.0])
+@pytest.mark.parametrize(
+    ("ratios", "slower"),
+    [
+        ([1.745, 1.6, 1.9], True),  # fewer rounds than an interval needs
+        ([1.745, 1.6, 1.03], False),
+        ([1.745], False),
+        ([1.25, 1.16, 1.3, 1.08, 1.2, 1.22], True),  # below 1 % alone, and undecided among many
+        ([1.25, 0.9, 1.4, 0.95, 1.2, 1.0], False),
+        ([1.04, 1.041, 1.039, 1.04, 1.0405, 1.0395], False),  # below the threshold
+    ],
+)
+def test_an_undecided_row_that_looks_slower_is_a_reason_of_its_own(
+    ratios: list[float], slower: bool, direction: float
+) -> None:
+    shown = [ratio**direction for ratio in ratios]
+    compared = compare_case(
+        case(),
+        side("base", "latency_p50", [0.01] * len(shown)),
+        side("head", "latency_p50", [0.01 * ratio for ratio in shown]),
+        POLICY,
+        paired=True,
+    )
+    verdict = decide(adjust(compared, POLICY, 50.0), (), POLICY)
+    assert verdict.looks_slower is (slower and direction > 0)
+    if verdict.looks_slower:
+        assert verdict.findings[0].code == LOOKS_SLOWER

@@ -8,9 +8,12 @@ from typing import Any
 
 import pytest
 
+from perfci.cli.report import exit_code
+from perfci.errors import EXIT_NO_VERDICT
 from perfci.forges.posting import MeasuredHead, check_content, conclusion, verdict_title
-from perfci.model.finding import stated
+from perfci.model.finding import LOOKS_SLOWER, Reason, stated
 from perfci.model.report import Explanation, Verdict
+from perfci.report.exporters.markdown import render as render_markdown
 from tests.forges.github.conftest import report_of
 from tests.report.examples import hostile_report, passing_report
 from tests.report.hostile import NAMES
@@ -57,6 +60,17 @@ def test_what_could_not_be_decided_fails_only_where_strict() -> None:
     assert conclusion([unsure], strict=True) == "failure"
     assert conclusion([unsure]) == "neutral"
     assert conclusion([passing_report()], strict=True) == "success"
+
+
+def test_what_looks_slower_fails_strict_or_not() -> None:
+    slower = Reason(LOOKS_SLOWER, "work", "latency_p50", {"ratio": 1.745, "lo": 0.9, "hi": 3.1})
+    report = report_of(verdict=Verdict("inconclusive", (slower, stated("noise"))))
+    assert conclusion([report]) == "failure"
+    assert exit_code(report, strict=False) == EXIT_NO_VERDICT
+    said = "looks slower, not decided: work latency_p50 +74.5 %"
+    assert verdict_title([report]) == f"inconclusive: {said}"
+    title = render_markdown(report).splitlines()[1]
+    assert "looks slower, not decided" in title
 
 
 @pytest.mark.parametrize(
