@@ -27,7 +27,6 @@ from perfci.report.clean import clean_line
 from perfci.units import counted
 
 if TYPE_CHECKING:
-    from perfci.commands.bisect import ChangeOutcome
     from perfci.commands.nightly import NightSummary
     from perfci.history.store import OpenHistory
     from perfci.model.run import GateOutcome, RecordedRun
@@ -137,11 +136,6 @@ def _opened(
     default=True,
     help="Compare the tip with itself, once a day in a fifth of the time: the gate's own health.",
 )
-@click.option(
-    "--bisect/--no-bisect",
-    default=None,
-    help="Search for the commits of new changes, in the rest of the budget.",
-)
 @click.option("--retry-failed", is_flag=True, help="Try again what failed on an earlier night.")
 @click.option("--runner", metavar="NAME", help="This machine's name (default: its host name).")
 @config_option
@@ -182,8 +176,6 @@ def _show_night(summary: NightSummary) -> None:
         say(_same(summary.outcome))
     if summary.no_time_for_same:
         say("the tip was not compared with itself: a fifth of the budget is too short")
-    for search in summary.searched:
-        _show_search(search)
     for gap, why in [
         *((gap, "interrupted") for gap in summary.cut),
         *((gap, "no time") for gap in summary.left),
@@ -197,18 +189,6 @@ def _show_night(summary: NightSummary) -> None:
         say("interrupted. Recorded commits stay, and the next start continues there")
     elif not (summary.recorded or summary.left):
         say("nothing to record: every case of these commits is in the history")
-
-
-def _show_search(outcome: ChangeOutcome) -> None:
-    from perfci.report.bisection import render_bisection
-
-    change = f"{outcome.change.id}  {outcome.change.series.case}  {outcome.change.series.metric}"
-    if outcome.answer is None:
-        say(clean_line(f"not found {change}: {outcome.reason}", 300))
-        return
-    say(clean_line(f"bisected  {change}", 200))
-    for line in render_bisection(outcome.answer):
-        say(f"  {line}")
 
 
 def _counts(run: RecordedRun) -> str:

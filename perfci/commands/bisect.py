@@ -6,8 +6,7 @@ The state of a search is kept in a file, so that the same command continues it.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -17,9 +16,7 @@ from perfci.commands.bisect_driver import BisectDriver, BisectOptions
 from perfci.commands.compare import now
 from perfci.commands.project import Project
 from perfci.errors import (
-    BudgetTooShort,
     DamagedFile,
-    MeasureError,
     NoHistory,
     SearchRunning,
     UsageError,
@@ -31,8 +28,6 @@ from perfci.measure.checkout.git import Repository
 from perfci.model.codec import CodecError, decode, encode
 from perfci.trend import Change, Trend
 
-_NO_TIME = "no time"
-"""The reason of a search that was not made because the budget was used up."""
 _SHORTEST_ID = 4
 """Least characters of an id's beginning that may stand for the whole id."""
 
@@ -88,62 +83,6 @@ def commits_of(repository: Repository, wanted: str) -> SearchState:
     good = commit_of(repository, before[0])
     named = tuple(NamedCommit(commit.sha, commit.subject) for commit in reversed(newest_first))
     return SearchState(NamedCommit(good.sha, good.subject), named, Search(len(named)))
-
-
-@dataclass(frozen=True, slots=True)
-class ChangeOutcome:
-    """A change of the trend, and its search's ``answer`` or the ``reason`` why it has none."""
-
-    change: Change
-    answer: Bisection | None = None
-    reason: str = ""
-
-
-def search_new(
-    project: Project, environment: str, options: BisectOptions, *, at: str
-) -> tuple[ChangeOutcome, ...]:
-    """Search for the commits of new changes in this environment, within the budget.
-
-    New changes come first: regressions before improvements, the costliest first. Known changes
-    whose search an earlier night began come next. Of an event with several changes, only the worst
-    is searched for. ``at`` is the time, ISO 8601 in UTC.
-    """
-    deadline = project.caller.executor.now() + options.budget_s
-    outcomes: list[ChangeOutcome] = []
-    for change in _candidates(_trend_of_history(project, options.history, at), environment):
-        outcome = ChangeOutcome(change, reason=_NO_TIME)
-        try:
-            left_s = deadline - project.caller.executor.now()
-            state, narrowed = _search_of(project, change, replace(options, budget_s=left_s))
-            if change.status != "new" and not _state_path(project, state, narrowed).exists():
-                continue
-            if left_s > 0.0:
-                outcome = ChangeOutcome(change, _search(project, state, narrowed))
-        except BudgetTooShort:
-            pass
-        except (MeasureError, UsageError, SearchRunning) as error:
-            outcome = ChangeOutcome(change, reason=error.message)
-        outcomes.append(outcome)
-        if outcome.answer is not None and outcome.answer.ended == "interrupted":
-            break
-    return tuple(outcomes)
-
-
-def _candidates(trend: Trend, environment: str) -> Iterator[Change]:
-    """Yield the worst change of each open event of the code, in the order of the searches.
-
-    Ramps are left out.
-    """
-    worst = [
-        event.changes[0]
-        for event in trend.events
-        if event.kind == "code" and event.environment == environment
-    ]
-    steps = [
-        change for change in worst if change.kind == "step" and change.status in {"new", "known"}
-    ]
-    steps.sort(key=lambda change: (change.status != "new", not change.worse, -(change.cost or 0.0)))
-    yield from steps
 
 
 def _search(project: Project, state: SearchState, options: BisectOptions) -> Bisection:

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from perfci.commands.bisect import ChangeOutcome, search_new
-from perfci.commands.bisect_driver import BisectOptions
 from perfci.commands.compare import MeasureOptions, compare, now, run, selected_cases, within
 from perfci.commands.history import require_own, runner_name
 from perfci.commands.project import Project, interpreter
@@ -38,8 +36,6 @@ from perfci.units import counted, format_duration
 
 _SHARE_OF_SAME = 0.2
 """Largest share of the budget for comparing the newest commit with itself."""
-_SHARE_OF_SEARCHES = 0.3
-"""Least share of the budget for searching for the commits of new changes."""
 _MOST_TRIED = 5
 """Commits that are opened in vain before the night gives up."""
 _MARGIN = 1.2
@@ -54,7 +50,6 @@ class NightlyOptions:
 
     ``branch`` is the default branch if it is empty. Its ``last`` commits are recorded. A range
     ``commits`` replaces both. ``same`` compares the newest commit with itself once a day.
-    ``bisect`` searches for the commits of new changes (None: as the configuration says).
     """
 
     branch: str | None = None
@@ -67,7 +62,6 @@ class NightlyOptions:
     selection: str = ""
     same: bool = True
     retry_failed: bool = False
-    bisect: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +77,7 @@ class NightSummary:
     """The results of a night.
 
     ``left`` gaps had no time, ``cut`` gaps were interrupted. ``notes`` are those of the session
-    that was ``interrupted``. ``commits`` are the wanted commits, the newest first. ``searched`` are
-    searches for the commits of the trend's changes.
+    that was ``interrupted``. ``commits`` are the wanted commits, the newest first.
     """
 
     environment: str = ""
@@ -98,7 +91,6 @@ class NightSummary:
     commits: tuple[Commit, ...] = ()
     wall_s: float = 0.0
     budget_s: float = 0.0
-    searched: tuple[ChangeOutcome, ...] = ()
 
     def require_progress(self) -> None:
         """Raise BudgetTooShort if not one case was done within the budget."""
@@ -128,18 +120,6 @@ def nightly(project: Project, options: NightlyOptions) -> NightSummary:
         except KeyboardInterrupt:
             summary.interrupted = True
         summary.wall_s = project.caller.executor.now() - began
-    if night.bisect and not summary.interrupted:
-        left_s = options.budget_s - summary.wall_s
-        summary.searched = search_new(
-            project,
-            summary.environment,
-            BisectOptions(
-                python=options.python, budget_s=left_s, quiet=True, history=options.history
-            ),
-            at=now(),
-        )
-        ends = [outcome.answer.ended for outcome in summary.searched if outcome.answer]
-        summary.interrupted = "interrupted" in ends
     summary.budget_s = options.budget_s
     return summary
 
@@ -157,7 +137,6 @@ class _Night:
         count = None if options.commits else options.last or 1
         chosen = commits(repository, options.commits or rev, most=count)
         self.summary = NightSummary(commits=chosen)
-        self.bisect = config.bisect if options.bisect is None else options.bisect
         self._options = options
         self._branch = branch_of(repository, rev)
         self._python = interpreter(options.python, config, project.root)
@@ -185,8 +164,6 @@ class _Night:
             self._fill(todo.pop(0))
         if not self.summary.interrupted:
             self._compare_with_itself()
-        if self.bisect:  # the searches come later, and get at least their share
-            self._end -= _SHARE_OF_SEARCHES * self._options.budget_s
         for gap in todo:
             if self.summary.interrupted:
                 return

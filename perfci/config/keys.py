@@ -308,7 +308,6 @@ class ProjectKeys(Struct, frozen=True):
         about("Name of the repository's own history. Default: its first commit.", "mylib"),
     ] = ""
     why: Annotated[bool, about("`compare` looks into cases that moved.")] = True
-    bisect: Annotated[bool, about("`nightly` searches for the commits of new changes.")] = False
     aliases: Annotated[
         dict[str, Text],
         about("New names of renamed benchmarks or cases, by the old name.", {"encode": "encoder"}),

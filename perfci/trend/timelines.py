@@ -100,14 +100,6 @@ def current_name(case: str, aliases: Mapping[str, str]) -> str:
     return case
 
 
-def _folded(notes: Sequence[str]) -> str:
-    """Return one line for one benchmark's notes on values that were left out or converted."""
-    rest = len(notes) - 1
-    if not rest:
-        return notes[0]
-    return f"{notes[0]} The same holds for {rest:,} more of this benchmark's series."
-
-
 def _alias_notes(cases: Collection[str], aliases: Mapping[str, str]) -> list[str]:
     """Return notes on aliases of names without any run: a mistyped name would do nothing."""
     names = {*cases, *(case.partition("[")[0] for case in cases)}
@@ -126,18 +118,18 @@ def _in_utc(run: RunHeader) -> RunHeader:
 def _all_series(
     merged: Mapping[SeriesKey, list[LoadedSeries]], rows: NDArray[Any], loaded: LoadedHistory
 ) -> tuple[list[Series], list[str]]:
-    """Return the series that have any value, sorted by key, and notes by benchmark and metric."""
+    """Return the series that have any value, sorted by key, and a note by benchmark and metric."""
     series: list[Series] = []
-    notes_by_benchmark: dict[tuple[str, str, str], list[str]] = {}
+    notes: dict[tuple[str, str, str], str] = {}
     for key in sorted(merged):
-        notes: list[str] = []
-        joined = _series(key, merged[key], rows, loaded, notes)
+        said: list[str] = []
+        joined = _series(key, merged[key], rows, loaded, said)
         if joined is not None:
             series.append(joined)
-        for note in notes:
-            group = key.environment, benchmark_of(key.case), key.metric
-            notes_by_benchmark.setdefault(group, []).append(note)
-    return series, [_folded(alike) for alike in notes_by_benchmark.values()]
+        name = f"{benchmark_of(key.case)} {key.metric}"
+        for note in said[:1]:
+            notes.setdefault((key.environment, name, note), f"{key.environment}: {name}: {note}")
+    return series, list(notes.values())
 
 
 def _series(
@@ -157,7 +149,7 @@ def _series(
     from perfci.stats.t_tests import LARGEST
 
     if len({part.unit for part in parts}) > 1:
-        parts = _in_one_unit(key, parts, rows, notes)
+        parts = _in_one_unit(parts, rows, notes)
     # The newest name comes last, and so wins in a run that has both names: of the points of one run
     # the last is taken below.
     parts = sorted(parts, key=lambda part: part.key.case == key.case)
@@ -169,11 +161,7 @@ def _series(
     sizes = np.abs(values)
     extreme = good & ((sizes > LARGEST) | ((sizes > 0.0) & (sizes < 1.0 / LARGEST)))
     if extreme.any():
-        notes.append(
-            f"{key.case} {key.metric}: left out on {key.environment}: {int(extreme.sum())} of "
-            f"{int(good.sum())} values, beyond {LARGEST:g} or its inverse, which can't be "
-            "computed with."
-        )
+        notes.append(f"values beyond {LARGEST:g} or its inverse are left out.")
         good &= ~extreme
     if not good.any():
         return None
@@ -192,7 +180,7 @@ def _series(
 
 
 def _in_one_unit(
-    key: SeriesKey, parts: Sequence[LoadedSeries], rows: NDArray[Any], notes: list[str]
+    parts: Sequence[LoadedSeries], rows: NDArray[Any], notes: list[str]
 ) -> list[LoadedSeries]:
     """Return the parts in the newest part's unit. Parts that can't be converted are left out."""
     newest = max(parts, key=lambda part: int(rows[part.runs].max(initial=-1)))
@@ -205,8 +193,7 @@ def _in_one_unit(
         if part.unit != newest.unit:
             units["left out" if factor is None else "converted"].append(part.unit)
     notes += [
-        f"{key.case} {key.metric}: values in {', '.join(sorted(old))} are {done}; "
-        f"it is now in {newest.unit}."
+        f"values in {', '.join(sorted(old))} are {done}; it is now in {newest.unit}."
         for done, old in units.items()
         if old
     ]

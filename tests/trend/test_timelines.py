@@ -131,7 +131,9 @@ def test_values_in_an_older_unit_are_converted_and_named():
 
     (series,) = arranged.series
     assert (series.unit, series.values.tolist()) == ("s", [1.5, 1.5, 1.6])
-    assert arranged.notes == ("encoder latency_p50: values in ms are converted; it is now in s.",)
+    assert arranged.notes == (
+        f"{ENVIRONMENT}: encoder latency_p50: values in ms are converted; it is now in s.",
+    )
 
 
 def test_values_in_a_unit_that_cant_be_converted_are_left_out_and_named():
