@@ -11,9 +11,9 @@ import linecache
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any, Literal, NamedTuple
 
 from perfci.metrics import Device
@@ -60,6 +60,7 @@ class RecordingScene:
     device: Device | None = None
     compiled: bool = False
     call_s: float = 0.0
+    _touched: dict[tuple[str, int, str], bool] = field(default_factory=dict)
 
     @contextmanager
     def marked(self) -> Iterator[list[CallMark]]:
@@ -99,12 +100,30 @@ class RecordingScene:
         return file.removeprefix(root) if file.startswith(root) else ""
 
     def caller(self, frame: FrameType | None) -> tuple[str, int, str]:
-        """Return the file, line and function of user code that ``frame`` was called from."""
+        """Return the file, line and function of user code that ``frame`` was called from.
+
+        That is the innermost function that a change touches, or else the innermost one.
+        """
+        innermost: tuple[str, int, str] | None = None
         while frame is not None:
             if file := self.place(frame.f_code.co_filename):
-                return file, frame.f_lineno, frame.f_code.co_name
+                here = file, frame.f_lineno, frame.f_code.co_name
+                if self.touches(file, frame.f_code):
+                    return here
+                innermost = innermost or here
             frame = frame.f_back
-        return "", 0, ""
+        return innermost or ("", 0, "")
+
+    def touches(self, file: str, code: CodeType) -> bool:
+        """Say whether a line of the function ``code``, of an own ``file``, was changed."""
+        changed = self.order.changed.get(file)
+        if not changed:
+            return False
+        key = (file, code.co_firstlineno, code.co_name)
+        if key not in self._touched:
+            lines = {line for _, _, line in code.co_lines() if line} | {code.co_firstlineno}
+            self._touched[key] = any(min(lines) <= line <= max(lines) for line in changed)
+        return self._touched[key]
 
 
 When = Literal["start", "first_call", "early", "work"]

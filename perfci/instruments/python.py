@@ -54,32 +54,22 @@ _Stack = tuple[tuple[CodeType, int], ...]
 
 
 @contextmanager
-def _sampled() -> Iterator[list[tuple[int, _Stack]]]:
-    """Sample this thread's stack while the block runs. The value has (time, stack) pairs.
-
-    Times are in ns since the epoch. A stack has its outermost frame first.
-    """
-    seen: list[tuple[int, _Stack]] = []
+def sampling(look: Callable[[FrameType], None], every_s: float) -> Iterator[None]:
+    """Call ``look`` with this thread's innermost frame every ``every_s`` while the block runs."""
     over = threading.Event()
     thread = threading.get_ident()
 
-    def look() -> None:
+    def sample() -> None:
         while not over.is_set():
-            sleep(_SAMPLE_EVERY_S)
-            frame: FrameType | None = sys._current_frames().get(thread)  # noqa: SLF001 (there is no other way)
-            now = time_ns()
-            stack: list[tuple[CodeType, int]] = []
-            while frame is not None and len(stack) < _MOST_FRAMES:
-                stack.append((frame.f_code, frame.f_lineno or 0))  # generated code may lack lines
-                frame = frame.f_back
-            seen.append((now, tuple(reversed(stack))))
+            sleep(every_s)
+            look(sys._current_frames()[thread])  # noqa: SLF001 (there is no other way)
 
-    sampler = threading.Thread(target=look, daemon=True)
+    sampler = threading.Thread(target=sample, daemon=True)
     switch_s = sys.getswitchinterval()
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     sampler.start()
     try:
-        yield seen
+        yield
     finally:
         over.set()
         sampler.join()
@@ -89,7 +79,20 @@ def _sampled() -> Iterator[list[tuple[int, _Stack]]]:
 def record(scene: RecordingScene) -> Recorded:
     """Sample calls for a while, with a profile of torch's operators if torch is loaded."""
     profiler = _profiler()
-    with profiler or nullcontext(), _sampled() as seen:
+    seen: list[
+        tuple[int, _Stack]
+    ] = []  # time in ns since the epoch, stack from its outermost frame
+
+    def look(innermost: FrameType) -> None:
+        now = time_ns()
+        frame: FrameType | None = innermost
+        stack: list[tuple[CodeType, int]] = []
+        while frame is not None and len(stack) < _MOST_FRAMES:
+            stack.append((frame.f_code, frame.f_lineno or 0))  # generated code may lack lines
+            frame = frame.f_back
+        seen.append((now, tuple(reversed(stack))))
+
+    with profiler or nullcontext(), sampling(look, _SAMPLE_EVERY_S):
         _make_calls(scene.once)
     events = profiler.profiler.kineto_results.events() if profiler else ()
     ran = sorted(
@@ -144,7 +147,9 @@ def _recorded(
 
 
 class _Frames:
-    """Numbers frames. A row has file, line, its text, function, and whether it is own code.
+    """Numbers frames. A row has file, line, its text, function, and 1 if it is own code.
+
+    It has 2 for a function that a change touches.
 
     perfci's frames are left out. A library's frames have no line, so that each of its functions
     counts as one frame.
@@ -178,9 +183,10 @@ class _Frames:
         function = _COMPREHENSION.sub("", function)[:_LONGEST_TEXT] or function
         if own := self._scene.place(file):
             text = linecache.getline(file, line).strip()[:_LONGEST_TEXT]
-            row = (own[:_LONGEST_TEXT], line, text, function, True)
+            kind = 2 if self._scene.touches(own, code) else 1
+            row = (own[:_LONGEST_TEXT], line, text, function, kind)
         else:
-            row = ("/".join(file.split("/")[-3:])[:_LONGEST_TEXT], 0, "", function, False)
+            row = ("/".join(file.split("/")[-3:])[:_LONGEST_TEXT], 0, "", function, 0)
         return self._numbers.setdefault(row, len(self._numbers))
 
 
@@ -258,12 +264,16 @@ def _by_function(runs: Sequence[Recorded]) -> Mapping[tuple[str, str], tuple[flo
 
 
 def _times_by_line(run: Recorded) -> Mapping[_Line, float]:
-    """Return a run's time outside of operators by the side's innermost line, in s per call."""
+    """Return a run's time outside of operators by the side's line, in s per call.
+
+    That is the innermost line in a function that a change touches, or else the innermost one.
+    """
     times: dict[_Line, float] = defaultdict(float)
     for numbers, operator, count in run["stacks"]:
         own = [run["frames"][number] for number in numbers if run["frames"][number][4]]
         if own and not operator:
-            file, line, text, function, _ = own[-1]
+            touched = [frame for frame in own if frame[4] == 2]
+            file, line, text, function, _ = (touched or own)[-1]
             times[_Line(file, function, line, text)] += count / run["samples"] * run["call_s"]
     return times
 

@@ -14,16 +14,16 @@ from typing import Any
 
 from perfci.errors import OutsideError
 from perfci.instruments import Instrument, Recorded, instruments, words
-from perfci.measure.plan import SessionPlan, SidePlan
+from perfci.measure.plan import SidePlan
 from perfci.measure.process_cleanup import measuring_begins, measuring_ended
 from perfci.measure.progress import CaseState
-from perfci.measure.used_code import text_in
+from perfci.measure.used_code import changed_lines_of
 from perfci.measure.workers import BudgetEnded, TreeDeleted, Worker, WorkerEnded
 from perfci.measure.workplace import Workplace
 from perfci.model.case import Failure
 from perfci.model.finding import Difference, Why
 from perfci.model.report import Comparison
-from perfci.verdict.why import changed_lines, ranked, size, with_hunks
+from perfci.verdict.why import ranked, size, with_hunks
 
 MOST_LOOKED_INTO = 8
 """Number of moved cases that are looked into."""
@@ -70,10 +70,7 @@ def explain_case(
             unavailable[name] = f"what it recorded can't be read ({type(error).__name__})"
             continue
         differences += found
-    changed = {
-        file: _changed(workplace.plan, file)
-        for file in dict.fromkeys(each.file for each in differences if each.file)
-    }
+    changed = changed_lines_of(workplace.plan, workplace.plan.sides[-1])
     return Why(state.case.id, ranked(with_hunks(differences, changed), moved), unavailable)
 
 
@@ -96,6 +93,8 @@ class _SideRecorder:
     ) -> None:
         self._plan, self._executor, self._state = workplace.plan, workplace.executor, state
         self._side = side
+        lines = changed_lines_of(workplace.plan, side)
+        self._changed = {file: tuple(sorted(of)) for file, of in lines.items()}
         self._round = _COLD_ROUND if cold else _WARM_ROUND
         self._waiting = [*instruments().values()]
         self.recorded: dict[str, list[Recorded]] = {}
@@ -156,7 +155,11 @@ class _SideRecorder:
         if task.watched:
             stack.callback(task.watched.record.unlink, missing_ok=True)
         worker = self._executor.start(
-            replace(task.order, instruments=tuple(instrument.name for instrument in chosen)),
+            replace(
+                task.order,
+                instruments=tuple(instrument.name for instrument in chosen),
+                changed=self._changed,
+            ),
             replace(task.launch, environment={**task.launch.environment, **task.environment}),
             budget_end=self._executor.now() + 4 * task.timeout_s,
         )
@@ -201,12 +204,6 @@ def _require_sound(differences: Iterable[Difference]) -> None:
         words(difference)
         if difference.line < 0 or "\0" in difference.file:
             raise ValueError(f"{difference.file!r} has no line {difference.line}")
-
-
-def _changed(plan: SessionPlan, file: str) -> frozenset[int]:
-    """Return the lines of head's file that differ from base's, if the file is in the tree."""
-    base, head = (text_in(side.root, file) for side in plan.sides)
-    return frozenset() if head is None else changed_lines(base or "", head)
 
 
 def explain_moved(

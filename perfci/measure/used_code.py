@@ -13,7 +13,7 @@ from typing import NamedTuple
 from perfci.files import read_regular
 from perfci.measure.checkout.trees import cannot_be_code
 from perfci.measure.code_guard import CodeUsed
-from perfci.measure.plan import SessionPlan
+from perfci.measure.plan import SessionPlan, SidePlan
 from perfci.measure.progress import CaseState
 from perfci.model.case import Case
 from perfci.verdict.why import changed_lines
@@ -89,13 +89,9 @@ def changed_lines_reached(plan: SessionPlan, cases: Sequence[Case]) -> dict[str,
 
     A case whose benchmark file only imports a changed file has 0, and any other case none.
     """
-    root, changed = plan.head_root, {plan.head_root / name for name in plan.differences.sources}
-    folders = _folders(plan)
-    lines = {
-        root / name: changed_lines(*(text_in(side.root, name) or "" for side in plan.sides))
-        for name in plan.differences.sources
-    }
-    files = _reaching(plan, changed, {case.file for case in cases})
+    root, folders = plan.head_root, _folders(plan)
+    lines = {root / name: of for name, of in changed_lines_of(plan, plan.sides[-1]).items()}
+    files = _reaching(plan, lines, {case.file for case in cases})
     known = {
         file: [each for source in imported_by(root / file, folders) for each in _defined_in(source)]
         for file in files
@@ -107,15 +103,21 @@ def changed_lines_reached(plan: SessionPlan, cases: Sequence[Case]) -> dict[str,
     return {case.id: counts[case.file, case.line] for case in cases if case.file in files}
 
 
-def text_in(root: Path, file: str) -> str | None:
-    """Return the text of a file of a tree, or None if it can't be read."""
-    try:  # the name is a stranger's: it may hold a zero byte, or name a pipe or a circle of links
-        path = (root / file).resolve()
-        if not path.is_relative_to(root.resolve()):
-            return None
-        return read_regular(path).decode("utf-8", "replace")
-    except (OSError, ValueError, RuntimeError):
-        return None
+def changed_lines_of(plan: SessionPlan, side: SidePlan) -> dict[str, frozenset[int]]:
+    """Return by file the lines by which ``side``'s changed sources differ from the other side's."""
+    other = plan.sides[0] if side is plan.sides[-1] else plan.sides[-1]
+    return {
+        name: changed_lines(*(_text_in(each.root, name) for each in (other, side)))
+        for name in plan.differences.sources
+    }
+
+
+def _text_in(root: Path, file: str) -> str:
+    """Return the text of a file of a tree, or nothing if it can't be read."""
+    try:
+        return read_regular(root / file).decode("utf-8", "replace")
+    except OSError:
+        return ""
 
 
 def _count(lines: Mapping[Path, frozenset[int]], reached: Iterable[_NamedCode]) -> int:

@@ -43,7 +43,8 @@ class WorkOrder:
     Discovery looks for installed copies of the distributions that ``project`` names (normalised) or
     ``checkout`` holds. ``devices`` and ``metrics`` are what discovery found: kinds of device, and
     modules of metrics with their distributions. With ``instruments`` nothing is measured: these
-    instruments look inside the case.
+    instruments look inside the case. ``changed`` has the lines by which the side's files differ
+    from the other side's, by file relative to ``root``.
     """
 
     root: str
@@ -67,6 +68,7 @@ class WorkOrder:
     devices: tuple[str, ...] = ()
     metrics: Mapping[str, str] = field(default_factory=dict)
     instruments: tuple[str, ...] = ()
+    changed: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

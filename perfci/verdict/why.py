@@ -24,6 +24,7 @@ _AMOUNTS = {
     "operator-kernel": ("seconds", "total"),
     "operator-time": ("before", "after"),
     "python-time": ("before", "after"),
+    "start-time": ("before", "after"),
     "compiling-phase": ("before", "after"),
     "import-new": ("gain",),
     "import-gone": ("gain",),

@@ -111,7 +111,7 @@ def test_code_that_cannot_be_hashed_has_its_frames(tmp_path: Path) -> None:
     codes = [work.__code__.replace(co_consts=(None, odd)) for odd in ({}, [], 1)]
     scene = RecordingScene(WorkOrder(str(tmp_path), (), str(tmp_path)))
     seen = [(number, ((code, 1),)) for number, code in enumerate((*codes, codes[0]))]
-    run = _recorded(scene, seen, (), 1e-3)
+    run = _recorded(scene, seen, ())
     assert run["samples"] == 4
     assert [row[3] for row in run["frames"]] == [
         "test_code_that_cannot_be_hashed_has_its_frames.<locals>.work"
@@ -123,6 +123,16 @@ def run_of(call_s: float, **shares: int) -> Recorded:
     frames = [["m.py", line, name, name, True] for line, name in enumerate(shares, 1)]
     stacks = [[[number], "", count] for number, count in enumerate(shares.values())]
     return {"call_s": call_s, "samples": 100, "frames": frames, "stacks": stacks}
+
+
+def test_the_time_below_a_function_that_a_change_touches_is_its_own() -> None:
+    frames = [["m.py", 3, "touched", "outer", 2], ["m.py", 9, "helper", "helper", 1]]
+    base, head = (
+        {"call_s": call_s, "samples": 100, "frames": frames, "stacks": [[[0, 1], "", 100]]}
+        for call_s in (1e-3, 3e-3)
+    )
+    (only,) = differences([base] * 3, [head] * 3)
+    assert (only.arguments["function"], only.line) == ("outer", 3)
 
 
 @pytest.mark.parametrize("noisy", [0, 1, 2])

@@ -82,6 +82,7 @@ TIMED = {
         "operator": "mm", "calls": 1.0, "before": max(0.0, -s), "after": max(0.0, s)
     },
     "python-time": lambda s: {"function": "f", "before": max(0.0, -s), "after": max(0.0, s)},
+    "start-time": lambda s: {"function": "f", "before": max(0.0, -s), "after": max(0.0, s)},
     "compiling-phase": lambda s: {
         "phase": "Dynamo", "before": max(0.0, -s), "after": max(0.0, s),
         "made_before": 1, "made_after": 2,
@@ -90,8 +91,9 @@ TIMED = {
     "import-gone": lambda s: {"module": "m", "others": 0, "gain": s},
     "import-time": lambda s: {"module": "m", "before": max(0.0, -s), "after": max(0.0, s)},
 }  # fmt: skip
-OF = {"operator": ("operators", "latency"), "python": ("python", "latency"),
-      "compiling": ("compiling", "compile_time"), "import": ("imports", "import_time")}  # fmt: skip
+OF = {"start": ("starting", "cold_start"), "operator": ("operators", "latency"),
+      "python": ("python", "latency"), "compiling": ("compiling", "compile_time"),
+      "import": ("imports", "import_time")}  # fmt: skip
 
 
 def timed(code: str, seconds: float) -> Difference:

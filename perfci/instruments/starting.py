@@ -1,0 +1,105 @@
+"""Time until the end of the first call, by the own function that spends it.
+
+A thread samples the main thread's stack. Samples within an import or a compilation are left out:
+other instruments tell what these take.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+from perfci.clock import perf_counter
+from perfci.instruments import Recorded, RecordingScene, Words
+from perfci.instruments.python import sampling
+from perfci.model.finding import Difference
+from perfci.units import format_value
+
+PLACE = 14
+WHEN = "start"
+
+_SAMPLE_EVERY_S = 0.002
+_MOST_LINES = 300
+_OTHERS = ("<frozen importlib", "/torch/_dynamo/", "/torch/_inductor/")
+"""Parts of the file names of code that imports or compiles."""
+_LEAST_S, _LEAST_SHARE = 0.02, 0.25
+"""Least reported change of a function's time: in s, and as a share of the shorter time."""
+
+# In the worker.
+
+
+@contextmanager
+def record(scene: RecordingScene) -> Iterator[dict[str, Any]]:
+    """Sample the import of the benchmark's file, the set-up and the first call."""
+    recorded: dict[str, Any] = {}
+    took_s: dict[tuple[str, int, str], float] = defaultdict(float)
+    last = perf_counter()
+
+    def look(frame: FrameType) -> None:
+        nonlocal last
+        now = perf_counter()
+        if not _is_of_others(frame):
+            took_s[scene.caller(frame)] += now - last
+        last = now
+
+    with sampling(look, _SAMPLE_EVERY_S):
+        yield recorded
+    lines = Counter({place: seconds for place, seconds in took_s.items() if place[0]})
+    recorded["lines"] = [[*place, seconds] for place, seconds in lines.most_common(_MOST_LINES)]
+
+
+def _is_of_others(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if any(part in frame.f_code.co_filename for part in _OTHERS):
+            return True
+        frame = frame.f_back
+    return False
+
+
+# In the parent. Pure.
+
+
+def differences(base: Sequence[Recorded], head: Sequence[Recorded]) -> Iterator[Difference]:
+    """Yield the functions that take longer or shorter until the first call has ended.
+
+    Each side's time is that of a single process. So it counts only where the start was measured to
+    move the same way, or where it doubled.
+    """
+    before, after = (_by_function(side[0]) for side in (base, head))
+    total = sum(sum(of.values()) for of in after.values()) - sum(
+        sum(of.values()) for of in before.values()
+    )
+    for function in before.keys() | after.keys():
+        was, now = (sum(side.get(function, {}).values()) for side in (before, after))
+        gain, lines = now - was, after.get(function, {})
+        moved_only = gain * total <= 0 or 2 * abs(total) < abs(gain)
+        if abs(gain) >= max(_LEAST_S, _LEAST_SHARE * min(was, now)) and not moved_only:
+            yield Difference(
+                "starting",
+                "start-time",
+                {"function": function[1], "before": was, "after": now},
+                gain,
+                metric="cold_start",
+                file=function[0],
+                line=max(lines, key=lines.__getitem__, default=0),
+                exact=abs(gain) >= min(was, now),
+            )
+
+
+def _by_function(recorded: Recorded) -> Mapping[tuple[str, str], Mapping[int, float]]:
+    """Return the time of each function by line, in s."""
+    functions: dict[tuple[str, str], dict[int, float]] = defaultdict(dict)
+    for file, line, function, seconds in recorded["lines"]:
+        functions[file, function][line] = seconds
+    return functions
+
+
+WORDS: Words = {
+    "start-time": lambda *, function, before, after: (
+        f"`{function}` takes {format_value(before, 's')} → {format_value(after, 's')} until the "
+        "first call has ended"
+    ),
+}
