@@ -32,12 +32,18 @@ MOST_COPIED = 256 << 20
 """Most bytes of parameters with which the reference is a copy. Model and copy then take three times
 the model's memory.
 """
-_IN_PLACE = frozenset(
-    f"__i{name}__"
-    for name in ("add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "pow", "and", "or",
-                 "xor", "lshift", "rshift")
-)  # fmt: skip
-_WIDER = {torch.complex32: torch.complex128, torch.complex64: torch.complex128}
+_FLOAT64 = {
+    dtype: torch.complex128 if dtype.is_complex else torch.float64
+    for dtype in vars(torch).values()
+    if isinstance(dtype, torch.dtype)
+    and (dtype.is_complex or dtype.is_floating_point)
+    and dtype not in {torch.float64, torch.complex128}
+}
+"""By coarser floating dtype, the one that a reference has instead."""
+_ONLY_READ = frozenset({"__int__", "__index__", "__invert__"})
+"""Methods with names like those of methods that change a tensor."""
+_CASTS = frozenset({"float", "half", "bfloat16"})
+"""Methods of a tensor that convert it."""
 
 
 def in_mode(target: Callable[..., Any], options: ModelOptions) -> Callable[..., Any]:
@@ -144,55 +150,60 @@ def float64_copy(target: T) -> T:
 def float64_reference(model: Callable[..., Any], inputs: Sequence[Any], keywords: Any) -> list[Any]:
     """Return the model's outputs in float64, one for each tuple of arguments in ``inputs``.
 
-    A large model isn't copied. Instead its parameters are converted one at a time, as they are
-    used. Raises ValueError with the reason if there is no reference.
+    A large model isn't copied. Raises ValueError with the reason if there is no reference.
     """
     wide, wide_keywords = doubled((tuple(inputs), keywords))
     module = module_of(model)
     size = sum(parameter.nbytes for parameter in module.parameters()) if module is not None else 0
-    if module is None or size <= MOST_COPIED:
-        twin = float64_copy(model)
-        with torch.no_grad():
-            return [
-                reference_output(partial(twin, *arguments, **wide_keywords)) for arguments in wide
-            ]
-    with torch.no_grad(), _Widening(module):
+    why = f"with {size / 2**30:.1f} GiB of parameters, too many for a copy, "
+    copied = size <= MOST_COPIED
+    twin, rest = (float64_copy(model), ()) if copied else (model, (why, module))
+    with torch.no_grad():
         return [
-            reference_output(
-                partial(model, *arguments, **wide_keywords),
-                f"with {size / 2**30:.1f} GiB of parameters, too many for a copy, ",
-            )
+            reference_output(partial(twin, *arguments, **wide_keywords), *rest)
             for arguments in wide
         ]
 
 
-class _Widening(TorchFunctionMode):  # type: ignore[misc]
-    """Passes a model's tensors to torch's functions in float64, each converted for that call.
+class _Float64(TorchFunctionMode):  # type: ignore[misc]
+    """Has torch's functions compute in float64, whatever the model converts its tensors to.
 
-    A query such as for a dtype is answered as by a converted model. A function that changes a
-    tensor of the model in place would change only the converted copy, so it is refused.
+    Coarser tensors, such as a model's that isn't copied, are converted for each function that takes
+    them. A query for a dtype is answered as by a converted model. A function that changes a tensor
+    of the model ``kept`` would change only the converted copy, so it is refused.
     """
 
-    def __init__(self, module: torch.nn.Module) -> None:
+    def __init__(self, kept: torch.nn.Module | None = None) -> None:
         super().__init__()
-        state = (*module.parameters(), *module.buffers())
-        self._state = {id(tensor): tensor for tensor in state}
+        kept = kept or torch.nn.Module()
+        self._state = {id(tensor) for tensor in (*kept.parameters(), *kept.buffers())}
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
         name = getattr(func, "__name__", "")
-        if args and id(args[0]) in self._state and _changes(name):
-            raise TypeError(f"Tensor.{name} changes the model itself")
-        return func(*tree_map(self._wide, args), **tree_map(self._wide, kwargs or {}))
+        wide = tree_map(_widened, args)
+        if args and _changes(name):
+            if id(args[0]) in self._state:
+                raise TypeError(f"Tensor.{name} changes the model itself")
+            wide = (args[0], *wide[1:])
+        if name in _CASTS:
+            return wide[0].to(_FLOAT64.get(wide[0].dtype, torch.float64))
+        return func(*wide, **tree_map(_widened, kwargs or {}))
 
-    def _wide(self, leaf: Any) -> Any:
-        return _doubled_leaf(leaf) if id(leaf) in self._state else leaf
+
+def _widened(leaf: Any) -> Any:
+    """Return a floating tensor or dtype as float64's, and anything else as it is."""
+    if isinstance(leaf, torch.dtype):
+        return _FLOAT64.get(leaf, leaf)
+    if isinstance(leaf, torch.Tensor) and leaf.dtype in _FLOAT64:
+        return leaf.to(_FLOAT64[leaf.dtype])
+    return leaf
 
 
 def _changes(function: str) -> bool:
     if function.startswith("__"):
-        return function in {"__setitem__", "__set__"} or function in _IN_PLACE
+        return function.startswith(("__set", "__i")) and function not in _ONLY_READ
     return function.endswith("_")
 
 
@@ -201,14 +212,24 @@ def doubled(tree: Any) -> Any:
     return tree_map(_doubled_leaf, tree)
 
 
-def reference_output(compute: Callable[[], Any], why: str = "") -> Any:
-    """Return the result of ``compute``. ValueError if it fails, or if two results differ."""
+def reference_output(
+    compute: Callable[[], Any], why: str = "", kept: torch.nn.Module | None = None
+) -> Any:
+    """Return the result of ``compute`` in float64, where it converts nothing to a coarser dtype.
+
+    ValueError if it fails, if it isn't in float64, or if two results differ. It must not change
+    the model ``kept``.
+    """
     try:
-        first, second = compute(), compute()
+        with _Float64(kept):
+            first, second = compute(), compute()
     except Exception as error:
         raise ValueError(
             f"no float64 reference: {why}the model doesn't run in float64 ({first_line(error)})"
         ) from error
+    for leaf in tree_leaves(first):
+        if isinstance(leaf, torch.Tensor) and leaf.dtype in _FLOAT64:
+            raise ValueError(f"no float64 reference: the model itself computes in {leaf.dtype}")
     # A random output would be compared with another draw: a loss that means nothing.
     if not _same(first, second):
         raise ValueError(
@@ -219,13 +240,9 @@ def reference_output(compute: Callable[[], Any], why: str = "") -> Any:
 
 
 def _doubled_leaf(leaf: Any) -> Any:
-    if not isinstance(leaf, torch.Tensor):
-        return leaf
-    if leaf.is_complex():
-        return leaf.to(_WIDER.get(leaf.dtype, leaf.dtype))
-    if not leaf.is_floating_point():
-        return leaf
-    return leaf.detach().double().requires_grad_(leaf.requires_grad)
+    if isinstance(leaf, torch.Tensor) and (leaf.is_floating_point() or leaf.is_complex()):
+        return _widened(leaf).detach().requires_grad_(leaf.requires_grad)
+    return leaf
 
 
 def _same(first: Any, second: Any) -> bool:

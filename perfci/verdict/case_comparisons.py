@@ -21,7 +21,7 @@ from perfci.model.status import Status
 from perfci.stats.quantile import upper_median
 from perfci.stats.t_tests import DayShift, no_evidence, sign_flip_p
 from perfci.verdict.caveats import caveat_of_quota
-from perfci.verdict.policy import MetricPolicy, Policy, margin, metric_policy
+from perfci.verdict.policy import MetricPolicy, Policy, margin
 from perfci.verdict.sampled_comparisons import (
     Values,
     compare_pairs,
@@ -34,8 +34,6 @@ _METRIC_OF_CALLS = "latency_p50"
 """The metric whose rows have the quantiles of all calls."""
 _ABOUT_THREADS = {"torch_threads": "threads-differ", "busy_after_calls": "busy-threads"}
 """Codes of the remarks on the latency that these metrics' rows cause."""
-_UNASKED = frozenset({"accuracy_loss"})
-"""Metrics that head may lack, unless asked for: not every model has a float64 reference."""
 _AGREEING_SHARE = 0.1
 """Workers agree on an exact metric if they differ by no more than this share of the threshold. Such
 a difference can't decide the comparison."""
@@ -97,8 +95,6 @@ def compare_case(
                 row = replace(row, caveat=throttled or row.caveat)
             rows.append(replace(row, disturbance=disturbance))
         elif before.values and head and empty.gate == "fail":
-            if metric.name in _UNASKED and not _is_asked_for(metric, case, rule):
-                empty = replace(empty, gate="info")
             rows.append(_vanished(empty, before, head_filled))
     rows = _with_threads(_with_thresholds(rows, rules))
     return tuple(rows if _more_imbalanced(rows) else map(_without_blame, rows))
@@ -329,12 +325,6 @@ def _exact_row(empty: Comparison, metric: Metric, base: Values, head: Values) ->
         return replace(empty, method="exact", findings=(*empty.findings, problem))
     empty = replace(empty, base=base.exact_estimate(), head=head.exact_estimate())
     return compare_exactly(empty, metric, base.values, head.values)
-
-
-def _is_asked_for(metric: Metric, case: Case, rule: MetricPolicy) -> bool:
-    """Return whether the benchmark names the metric, or the configuration changes its policy."""
-    named = case.metrics is not None and metric.name in case.metrics
-    return named or rule != metric_policy(metric)
 
 
 def _vanished(empty: Comparison, base: Values, head: Sequence[WorkerOutput]) -> Comparison:
