@@ -23,7 +23,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
 
 from demo import build
 
-from perfci.measure.kept_bursts import KeptSession, read_kept
+from benchmarks.corpus.sessions import read_kept
+from perfci.measure.kept_bursts import KeptSession
 from perfci.verdict.sampled_comparisons import pair_values
 
 METRIC = "latency_p50"

@@ -24,8 +24,7 @@ sys.path.insert(0, str(HERE.parents[1] / "examples"))
 
 from demo import commit, git  # noqa: E402 (found by the path above)
 
-from benchmarks.corpus.sessions import DATA, INDEX, Recorded  # noqa: E402
-from perfci.measure.kept_bursts import read_kept  # noqa: E402
+from benchmarks.corpus.sessions import DATA, INDEX, Recorded, read_kept  # noqa: E402
 
 _BURN = "while True: pass"
 

@@ -33,11 +33,12 @@ from benchmarks.corpus.sessions import (
     FEWEST,
     Recorded,
     planted_metric,
+    read_kept,
     scored_sessions,
     true_share,
 )
 from benchmarks.statistics.scoring import markdown, percent
-from perfci.measure.kept_bursts import KeptSession, read_kept
+from perfci.measure.kept_bursts import KeptSession
 from perfci.model.report import Comparison
 from perfci.verdict.policy import MetricPolicy, Policy
 

@@ -2,7 +2,7 @@
 
 The file is gzipped MessagePack of one ``KeptSession``. It is small enough to be passed on, because
 each worker's bursts are reduced to its output. The file doesn't name the machine, or any of its
-folders.
+folders. ``benchmarks/corpus`` reads it.
 """
 
 from __future__ import annotations
@@ -13,13 +13,11 @@ import os
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from io import BytesIO
 from pathlib import Path
 
 import msgspec
 
-from perfci.errors import DamagedFile
-from perfci.files import read_regular, require_writable, write_lines
+from perfci.files import require_writable, write_lines
 from perfci.model.case import Case
 from perfci.model.measuring import MeasureSettings, WorkerOutput, WorkerResult
 from perfci.model.run import Environment
@@ -27,8 +25,6 @@ from perfci.version import VERSION
 
 SCHEMA = "perfci.bursts/1"
 SUFFIX = ".bursts"
-_MOST_BYTES = 512 << 20
-"""Bytes of the largest session that is read, unpacked."""
 _BITS = 26
 """Bits that are kept of a value's mantissa. More would be noise, which doesn't compress."""
 
@@ -133,27 +129,6 @@ class BurstKeeper:
         )
         packed = msgspec.msgpack.encode(session)
         write_lines(self.path, (gzip.compress(packed, mtime=0),))
-
-
-def read_kept(path: Path) -> KeptSession:
-    """Return the session that was kept in ``path``. Raises DamagedFile for any other file."""
-    try:
-        with gzip.open(BytesIO(read_regular(path))) as file:
-            packed = file.read(_MOST_BYTES)  # a larger session is cut off, and so not decodable
-        session = msgspec.msgpack.decode(packed, type=KeptSession)
-    except (OSError, EOFError, ValueError, msgspec.MsgspecError) as error:
-        raise DamagedFile(
-            "damaged-bursts",
-            f"{path} has no bursts that were kept: {error}",
-            "Name a file that `perfci compare --keep-bursts` wrote.",
-        ) from error
-    if session.schema != SCHEMA:
-        raise DamagedFile(
-            "damaged-bursts",
-            f"{path} is of schema {session.schema}; this perfci reads {SCHEMA}",
-            "Read it with the version of perfci that wrote it.",
-        )
-    return session
 
 
 def _compact(output: WorkerOutput) -> WorkerOutput:

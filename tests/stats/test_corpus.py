@@ -11,8 +11,8 @@ import pytest
 from benchmarks.corpus import score
 from benchmarks.corpus.replay import Replay, replayed
 from benchmarks.corpus.score import Outcome
-from benchmarks.corpus.sessions import DATA, recorded_sessions
-from perfci.measure.kept_bursts import KeptSession, read_kept
+from benchmarks.corpus.sessions import DATA, read_kept, recorded_sessions
+from perfci.measure.kept_bursts import KeptSession
 from perfci.verdict.policy import Policy
 from tests.builders.project import Project
 from tests.builders.simulated import Simulated
