@@ -224,3 +224,21 @@ def test_a_build_is_another_with_another_compiler_or_other_packages(tmp_path: Pa
         keys |= {build_key(recipe, frozenset({f"a 1 at {when}"})) for when in (1, 2)}
     assert len(keys) == 4
     assert build_key(recipe, frozenset({"a 1 at 2"})) in keys
+
+
+@pytest.mark.parametrize("variable", ["CC", "CXX", "PATH"])
+@pytest.mark.parametrize("change", ["version", "flags"])
+def test_a_build_is_another_with_another_compiler_of_the_same_name(
+    tmp_path: Path, variable: str, change: str
+) -> None:
+    """Named by a variable or found on PATH, behind a launcher of compilers or not."""
+    compiler = tmp_path / "g++"
+    value = str(tmp_path) if variable == "PATH" else f"/bin/echo {compiler} -O2"
+    recipe = BuildRecipe(build=("make",), environment={variable: value})
+    keys = set()
+    for each in ("1", "2", "2"):
+        text = f"echo {each}" if change == "version" else f"exit 0 # -O{each}"
+        compiler.write_text(f"#!/bin/sh\n{text}\n")
+        compiler.chmod(0o755)
+        keys.add(build_key(recipe, frozenset()))
+    assert len(keys) == 2

@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -37,6 +38,7 @@ for path in (str(each._path) for each in distributions()):
     print(os.path.basename(path), "at", os.stat(path).st_mtime_ns if os.path.exists(path) else "")
 """
 """Prints the ``Installed`` of a Python."""
+_COMPILERS = ("cc", "c++", "gcc", "g++", "clang", "clang++", "nvcc")
 _OF_ONE_SESSION = frozenset({SESSION_VARIABLE})
 """Variables that differ between sessions. No build depends on their values."""
 Run = Callable[..., str]
@@ -71,9 +73,8 @@ def build_key(recipe: BuildRecipe, installed: Installed) -> str:
     """Return a hash that is equal for builds that are interchangeable.
 
     It covers the tree, submodules, commands, and all of the environment: variables, the Python with
-    what it has ``installed``, and the C compiler.
+    what it has ``installed``, and the compilers.
     """
-    compiler = shlex.split(recipe.environment.get("CC", "")) or ["cc"]
     own = "own environment" if recipe.own_environment else "the environment of both sides"
     parts = [recipe.tree, recipe.python, own, *recipe.build, "\0".join(recipe.launcher)]
     parts += recipe.submodules
@@ -82,10 +83,20 @@ def build_key(recipe: BuildRecipe, installed: Installed) -> str:
         for name, value in sorted(recipe.environment.items())
         if name not in _OF_ONE_SESSION
     ]
-    parts += [_version(recipe, recipe.python), _version(recipe, *compiler)]
+    parts += [_version(recipe, recipe.python), *_compilers(recipe)]
     parts += sorted(installed)
     text = "\0\0".join(parts)
     return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()[:16]
+
+
+def _compilers(recipe: BuildRecipe) -> Iterator[str]:
+    """Yield the content (of a script, say) and the version of each compiler that a build finds."""
+    environment = recipe.environment
+    named = (word for name in ("CC", "CXX") for word in shlex.split(environment.get(name, "")))
+    for program in dict.fromkeys((*_COMPILERS, *named)):
+        if path := shutil.which(program, path=environment.get("PATH")):
+            yield hashlib.sha256(Path(path).read_bytes()).hexdigest()
+            yield _version(recipe, path)
 
 
 def _version(recipe: BuildRecipe, *program: str) -> str:
