@@ -91,7 +91,7 @@ def compare_command(
     """Measure BASE and HEAD side by side and decide whether HEAD got worse.
 
     BASE and HEAD are git revisions. HEAD defaults to `.`, the working tree with its uncommitted
-    changes. Your checkout is not touched.
+    changes. `A...B` for BASE is where A and B parted, with B as HEAD. Your checkout is not touched.
     """
     from perfci.commands.project import open_project
     from perfci.commands.revisions import compare_revisions

@@ -16,6 +16,7 @@ from perfci.commands.history import recorder, require_commit, say_what_is_left_o
 from perfci.commands.project import Project, cache_folder, load_report
 from perfci.errors import MeasureError, UsageError, refusal
 from perfci.measure.checkout.commits import newer_on_base
+from perfci.measure.checkout.git import WORKING_TREE
 from perfci.measure.explaining import explain_case
 from perfci.measure.progress import case_states
 from perfci.measure.selection import is_whole, least_workers
@@ -28,7 +29,7 @@ from perfci.units import counted
 
 if TYPE_CHECKING:
     from perfci.commands.history import Recorder
-    from perfci.measure.checkout.git import ResolvedRev
+    from perfci.measure.checkout.git import Repository, ResolvedRev
     from perfci.measure.workplace import RequestedSide
     from perfci.model.measuring import MeasureSettings
     from perfci.model.report import Report
@@ -62,6 +63,7 @@ def compare_revisions(
     Both run head's benchmark files, or those of ``benchmarks_of``.
     """
     project.check_outputs(options.outputs, options.history)
+    base, head = _sides_of(project.repository, base, head)
 
     def side(name: str, rev: str, own: str | None) -> RequestedSide:
         option = f"--{name}-python" if own else "--python"
@@ -86,20 +88,32 @@ def compare_revisions(
     return RecordableReport(report, runs, recording)
 
 
+def _sides_of(repository: Repository, base: str, head: str) -> tuple[str, str]:
+    """Return both revisions. A base ``A...B`` is where A and B parted, and head is then B."""
+    left, dots, right = base.partition("...")
+    if not dots:
+        return base, head
+    parted = repository.merge_base(left, right or head)
+    if parted is None:
+        raise UsageError(
+            "no-fork-point",
+            f"{left} and {right or head} have no common commit in this clone",
+            "Fetch more of their history (actions/checkout: `fetch-depth: 0`), or name a base.",
+        )
+    return parted, right if right and head == WORKING_TREE else head
+
+
 def _with_newer_base(
     project: Project, report: Report, base: ResolvedRev, head: ResolvedRev
 ) -> Report:
-    """Add a note if a regression may come from commits on base that head lacks."""
-    if not report.regressions:
-        return report
+    """Add a note if base has commits that head lacks: they may hide or feign a change of head's."""
     count, parted = newer_on_base(project.repository, base.commit, head.commit)
     if not parted:
         return report
-    name = "the working tree" if head.rev == "." else head.rev
+    name, tip = ("the working tree", "") if head.rev == WORKING_TREE else (head.rev, head.rev)
     note = (
-        f"{base.rev} has {counted(count, 'commit')} that {name} lacks. What looks worse may be "
-        f"what they improved: `perfci compare {parted[:12]} {head.rev}` shows the change of "
-        f"{name} alone."
+        f"{base.rev} has {counted(count, 'commit')} that {name} lacks, which may be why they "
+        f"differ: `perfci compare {base.rev}...{tip}` measures from the fork point, {parted[:12]}."
     )
     return replace(report, notes=(*report.notes, note))
 
@@ -308,8 +322,6 @@ def require_two_sides(base: RequestedSide, head: RequestedSide) -> None:
 
     Two commits with the same tree are allowed: an empty commit serves to start CI again.
     """
-    from perfci.measure.checkout.git import WORKING_TREE
-
     commit = base.resolved
     if commit.sha != head.resolved.sha or base.python != head.python:
         return

@@ -24,7 +24,8 @@ _STEPS = "KMGT"
 MOST_BYTES = (1 << 63) - 1
 """Largest limit that the system takes."""
 _END = r"$(?!\n)"
-_TEXT = r"^[\s\S]*\S"
+_NO_ZERO = r"(?![\s\S]*\x00)"
+_TEXT = rf"^{_NO_ZERO}[\s\S]*\S"
 _MEASURE, _POLICY, _TREND = MeasureSettings(), Policy(), TrendSettings()
 
 
@@ -47,7 +48,7 @@ def _inside(value: Any) -> str:
     if not isinstance(value, str) or not value.strip():
         raise ValueError(value)
     path = PurePosixPath(value)
-    if path.is_absolute() or ".." in path.parts:
+    if path.is_absolute() or ".." in path.parts or "\0" in value:
         raise ValueError(value)
     return str(path)
 
@@ -89,8 +90,12 @@ Text = Annotated[str, Meta(pattern=_TEXT), written('a text, such as "benchmarks"
 FilePattern = Annotated[
     str,
     # a class that isn't closed matches nothing, which would read as "no benchmarks"
-    Meta(pattern=r"^(?!/)(?=[\s\S]*\S)(?:[^\[]|\[!?[^\]]+\])*$"),
-    written('a pattern of file names, such as "bench_*.py"'),
+    # and Python takes `**` only for all folders between two slashes
+    Meta(
+        pattern=rf"^(?!/){_NO_ZERO}(?=[\s\S]*[^\s/.])(?![\s\S]*([^/]\*\*|\*\*[^/]))"
+        r"(?:[^\[]|\[!?[^\]]+\])*$"
+    ),
+    written('a pattern of file names, such as "bench_*.py" or "**/bench_*.py"'),
 ]
 Name = Annotated[
     str,
@@ -102,7 +107,7 @@ Inside = Annotated[
     written(
         "a path inside the repository, relative to its root",
         _inside,
-        pattern=r"^(?!/)(?!([\s\S]*/)?\.\.(/|$))[\s\S]*\S",
+        pattern=rf"^(?!/){_NO_ZERO}(?!([\s\S]*/)?\.\.(/|$))[\s\S]*\S",
     ),
 ]
 Commands = Annotated[

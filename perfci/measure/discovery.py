@@ -28,7 +28,7 @@ from perfci.measure.code_guard import CodeUsed, described, lacking_advice
 from perfci.measure.executor import Executor
 from perfci.measure.plan import SessionPlan, SidePlan, files_in
 from perfci.measure.selection import written_in
-from perfci.measure.workers import WorkerEnded
+from perfci.measure.workers import TreeDeleted, WorkerEnded
 from perfci.model.case import Case, Failure
 from perfci.model.worker import Discovery, WorkOrder
 from perfci.units import first_of
@@ -73,6 +73,8 @@ def discover(plan: SessionPlan, executor: Executor, budget_end: float) -> dict[s
 
 def _discovered(listing: _ListingWorker) -> SideDiscovery:
     discovered = _listed(listing)
+    if not all(map(os.path.isfile, listing.order.benchmark_files)):
+        raise TreeDeleted.at(listing.order.root)
     for failure in discovered.discovery.failures:
         if failure.kind in _USERS_ERRORS:
             what, _, advice = failure.message.partition("\n")

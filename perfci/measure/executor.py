@@ -161,7 +161,7 @@ class Starter:
     ) -> Worker:
         """Fork a worker with ``environment`` added to the starter's. Raises TreeDeleted."""
         if not os.path.isdir(order.root):  # noqa: PTH112 (as in ``SpawnedWorker``)
-            raise TreeDeleted(order.root)
+            raise TreeDeleted.at(order.root)
         return Worker(
             order, PipeChannel(partial(self.forked, environment), turns=turns), budget_end
         )

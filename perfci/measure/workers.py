@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import perfci.worker
-from perfci.errors import OutsideError
+from perfci.errors import OutsideError, UnfitBenchmark
 from perfci.measure.process_cleanup import GRACE_S, WORKER_VARIABLE, end_all
 from perfci.model.case import Failure
 from perfci.model.codec import CodecError, from_plain
@@ -52,8 +52,17 @@ class Launch:
     launcher: tuple[str, ...] = ()
 
 
-class TreeDeleted(Exception):
-    """A side's tree is gone: a benchmark deleted it. No worker can start there any more."""
+class TreeDeleted(UnfitBenchmark):
+    """A benchmark deleted a side's tree, or files of it. No worker can start there any more."""
+
+    @classmethod
+    def at(cls, root: str) -> TreeDeleted:
+        """Return the error for the tree in the folder ``root``."""
+        return cls(
+            "deleted-tree",
+            f"a benchmark deleted what it is measured in: {root}, or files of it",
+            "Let benchmark files, and what they call, delete only what they made, below TMPDIR.",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +129,7 @@ class SpawnedWorker(WorkerProcess):
             )
         except OSError as error:
             if not os.path.isdir(root):  # noqa: PTH112 (a Path of a deleted folder is no use)
-                raise TreeDeleted(root) from error
+                raise TreeDeleted.at(root) from error
             raise OutsideError(
                 "no-python",
                 f"{launch.python} could not be started: {error.strerror}",

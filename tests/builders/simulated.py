@@ -170,7 +170,7 @@ class SimulatedChannel:
         self, executor: Simulated, order: WorkOrder, environment: Mapping[str, str], start_s: float
     ) -> None:
         if not Path(order.root).is_dir():
-            raise TreeDeleted(order.root)
+            raise TreeDeleted.at(order.root)
         self.pid = os.getpid()
         self._executor = executor
         self._order = order

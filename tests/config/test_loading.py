@@ -167,6 +167,14 @@ WRONG = [
     ("pattern = 3", ("`pattern` is 3", 'such as "bench_*.py"')),
     ('pattern = "["', ("`pattern` is '['", 'such as "bench_*.py"')),
     ('pattern = "/bench.py"', ("`pattern` is '/bench.py'", 'such as "bench_*.py"')),
+    *(
+        (f"pattern = {pattern!r}", (f"`pattern` is {pattern!r}", 'such as "bench_*.py"'))
+        for pattern in ("bench_**.py", "**.py", "a/**b/*.py", "***", ".", "./", "/", " ")
+    ),
+    ('build = ["a\\u0000"]', ("`build`", "a list of texts")),
+    ('python = "a\\u0000"', ("`python`", "a text")),
+    ('benchmarks = "a\\u0000"', ("`benchmarks`", "inside the repository")),
+    ('pattern = "a\\u0000"', ("`pattern`", 'such as "bench_*.py"')),
     ('pass_env = ["A B"]', ("`pass_env` is ['A B']", "names of environment variables")),
     ('pass_env = ["A=1"]', ("`pass_env`", "names of environment variables")),
     ('benchmarks = "/etc"', ("`benchmarks` is '/etc'", "inside the repository")),
@@ -278,3 +286,12 @@ def test_files_that_are_not_read_are_known(tmp_path: Path) -> None:
         deep / "perfci.toml",
         deep / "pyproject.toml",
     )
+
+
+@pytest.mark.parametrize(
+    "pattern", ["bench_*.py", "**/bench_?.py", "**/*", "a/**/b.py", "*/*.py", "[ab]*.py", "**"]
+)
+def test_a_pattern_that_is_accepted_can_be_looked_for(tmp_path: Path, pattern: str) -> None:
+    (tmp_path / "a").mkdir()
+    config = parse_config(f"pattern = {pattern!r}", "perfci.toml")
+    assert list(tmp_path.rglob(config.pattern)) is not None

@@ -333,19 +333,37 @@ def test_bursts_delayed_on_head_alone_are_found_and_kept_in_the_tail(
     assert of_case["latency_p50"]["ratio"] < 1.01
 
 
-def test_what_base_repaired_meanwhile_is_told_from_what_head_did(project: Project) -> None:
-    """A pull request that lacked a repair of main's read as if it had made the code slower."""
-    project.counting(30_000)
-    parted = project.commit("slow")
+@pytest.mark.parametrize(("of_main", "code"), [(10_000, 1), (30_000, 0), (60_000, 0)])
+def test_a_report_always_says_that_base_has_commits_which_head_lacks(
+    project: Project, of_main: int, code: int
+) -> None:
+    """Main was repaired, or slowed down as much as head: what is compared isn't head's change."""
+    project.counting(10_000 if code == 0 else 30_000)
+    parted = project.commit("parted")
     project.git("switch", "--quiet", "--create", "feature")
+    project.counting(30_000)
     project.commit("own", **{"note.py": "NOTE = 1\n"})
     project.git("switch", "--quiet", "main")
-    project.counting(10_000)
-    project.commit("repaired")
-    command = ("compare", "main", "feature", "-k", "counting", "--all")
-    report = project.report(*command, code=1)
+    project.counting(of_main)
+    project.commit("main's")
+    options = ("-k", "counting", "--all")
+    report = project.report("compare", "main", "feature", *options, code=code)
     (note,) = [text for text in report["notes"] if "lacks" in text]
-    assert note.startswith("main has 1 commit that feature lacks. ")
-    assert f"`perfci compare {parted[:12]} feature`" in note
-    alone = project.report("compare", parted, "feature", "-k", "counting", "--all")
-    assert not [text for text in alone["notes"] if "lacks" in text]
+    assert note.startswith("main has 1 commit that feature lacks")
+    assert "`perfci compare main...feature`" in note
+    project.git("switch", "--quiet", "feature")
+    (note,) = [text for text in project.report("compare", "main")["notes"] if "lacks" in text]
+    assert "`perfci compare main...`" in note
+    for sides in (("main...feature",), ("main...",), ("main...feature", "feature"), (parted,)):
+        alone = project.report("compare", *sides, *options, code=1 - code)
+        assert alone["base"]["sha"] == parted
+        assert alone["head"]["sha"] == project.head()
+        assert not [text for text in alone["notes"] if "lacks" in text]
+
+
+def test_revisions_without_a_common_commit_have_no_fork_point(project: Project) -> None:
+    project.git("switch", "--quiet", "--orphan", "other")
+    project.commit("other")
+    done = project.perfci("compare", "main...other")
+    assert done.code == 2
+    assert "main and other have no common commit" in done.err
