@@ -23,6 +23,7 @@ from perfci.measure.workplace import Workplace
 from perfci.model.case import Failure
 from perfci.model.finding import Difference, Why
 from perfci.model.report import Comparison
+from perfci.verdict.policy import threshold_of, worse_by
 from perfci.verdict.why import ranked, size, with_hunks
 
 MOST_LOOKED_INTO = 8
@@ -206,6 +207,17 @@ def _require_sound(differences: Iterable[Difference]) -> None:
             raise ValueError(f"{difference.file!r} has no line {difference.line}")
 
 
+def _is_worth_a_why(row: Comparison) -> bool:
+    """Say whether a row moved, or is undecided and worse: by its threshold or, surely, by half."""
+    if row.status == "inconclusive" and row.gate == "fail":
+        change, lo, _ = worse_by(row)
+        if change is None:
+            return False
+        least = threshold_of(row) / 2.0
+        return change >= least if lo is not None and lo > 0.0 else change >= 2.0 * least
+    return row.status in {"regressed", "improved"} and row.gate != "info"
+
+
 def explain_moved(
     workplace: Workplace,
     states: Sequence[CaseState],
@@ -218,7 +230,7 @@ def explain_moved(
     """
     moved: dict[str, list[Comparison]] = {}
     for row in sorted(rows, key=size, reverse=True):
-        if row.status in {"regressed", "improved"} and row.gate != "info":
+        if _is_worth_a_why(row):
             moved.setdefault(row.case, []).append(row)
     chosen = list(moved)[:MOST_LOOKED_INTO]
     notes = []

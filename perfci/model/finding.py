@@ -48,10 +48,10 @@ WARNS = frozenset(
 """Codes of a verdict's reasons that warn and don't fail the report."""
 JUDGED = frozenset(
     {
-        "looks-regressed", "looks-improved", "looks-unchanged", "below-threshold", "small-effect",
-        "too-few", "too-few-ancestors", "no-evidence", "detectable", "measure-together",
-        "out-of-reach", "near-threshold", "more-rounds", "no-regression", OVERSTATED, FOLLOWS,
-        "tails",
+        "looks-regressed", "looks-improved", "looks-unchanged", "below-threshold", "at-threshold",
+        "small-effect", "too-few", "too-few-ancestors", "no-evidence", "detectable",
+        "measure-together", "out-of-reach", "near-threshold", "more-rounds", "no-regression",
+        OVERSTATED, FOLLOWS, "tails",
     }
 )  # fmt: skip
 """Codes that depend on the family: the rows over which p-values are corrected. A row that is judged

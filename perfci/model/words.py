@@ -225,6 +225,9 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
     "looks-improved": _looks("improved"),
     "looks-unchanged": _looks("unchanged"),
     "below-threshold": "significant, but below the threshold of {threshold:amount}",
+    "at-threshold": (
+        "significant, but at the threshold of {threshold:amount}: more rounds would hardly tell"
+    ),
     "small-effect": "significant, but Cohen's d is below {least:g}",
     "too-few": _too_few,
     "too-few-ancestors": (

@@ -116,7 +116,7 @@ def _judge(row: Comparison, p_adjusted: float | None, policy: Policy, family: in
                 direction = _direction_of(change)
                 judged = _overstatement(row)
         elif large:
-            judged = (finding("below-threshold", **_threshold_arguments(row)),)
+            judged = (_below_threshold(row),)
         else:
             judged = (finding("small-effect", least=policy.cohens_d),)
     alpha = policy.alpha / max(1, family)
@@ -133,6 +133,13 @@ def _judge(row: Comparison, p_adjusted: float | None, policy: Policy, family: in
     if status == "inconclusive" and not judged:
         judged = (_too_few(row) or _no_regression(row) or _what_it_takes(row, alpha),)
     return replace(row, status=status, findings=(*row.findings, *judged))
+
+
+def _below_threshold(row: Comparison) -> Finding:
+    """Return the finding on a significant change whose estimate is below the threshold."""
+    _, _, worst = worse_by(row)
+    near = worst is not None and worst >= threshold_of(row)
+    return finding("at-threshold" if near else "below-threshold", **_threshold_arguments(row))
 
 
 def _overstatement(row: Comparison) -> tuple[Finding, ...]:

@@ -35,6 +35,7 @@ from perfci.verdict.speeds import mean_over_speeds
 
 _ENOUGH_WITHOUT_SPREAD = 10
 """After this many rounds without any spread, further rounds are expected to be the same."""
+_ENOUGH_AT_THRESHOLD = 8
 _LIKELY, _HARDLY = 0.5, 0.05
 """Chances of a decision. From ``_LIKELY`` on, rounds are expected to decide a row. Below
 ``_HARDLY`` they are expected not to."""
@@ -240,9 +241,25 @@ def is_out_of_reach(row: Comparison, policy: Policy, family: int, most: int) -> 
 
     The rounds would decide the row neither as it is, nor without its most extreme pair. Among five
     pairs, a single disturbed pair makes most of the spread, and such a pair need not come again.
+    A change at its threshold is out of reach, too.
     """
+    if _is_at_threshold(row, most):
+        return True
     rows = [row, without_extreme_pair(row)]
     return most < 1 or all(chance(known, policy, family, most) < _HARDLY for known in rows)
+
+
+def _is_at_threshold(row: Comparison, most: int) -> bool:
+    """Say whether a well-known change is so near its threshold that ``most`` rounds hardly tell.
+
+    It will lie inside of the interval that these rounds leave.
+    """
+    change, lo, hi = worse_by(row)
+    pairs, threshold = (row.base.workers if row.base else 0), threshold_of(row)
+    if pairs < _ENOUGH_AT_THRESHOLD or change is None or lo is None or hi is None:
+        return False
+    left = (hi - lo) / 2.0 * math.sqrt(pairs / (pairs + most))
+    return threshold / 2.0 < lo and hi < 2.0 * threshold and abs(change - threshold) < left
 
 
 def without_extreme_pair(row: Comparison) -> Comparison:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -17,7 +19,7 @@ from perfci.verdict.caveats import (
 from perfci.verdict.decision import decide
 from perfci.verdict.policy import default_policy
 from perfci.verdict.row_status import adjust, suspects
-from perfci.verdict.stopping import undecided_metrics
+from perfci.verdict.stopping import is_out_of_reach, undecided_metrics
 from tests.verdict.workers import case, side
 
 POLICY = default_policy()
@@ -222,3 +224,19 @@ def test_cold_start_that_may_be_slower_is_a_suspect_whatever_its_p() -> None:
     assert slow.p > POLICY.alpha
     near = judged(apart(base, [1.05 * v for v in base], (3, 3), "cold_start"))
     assert suspects([near], POLICY) == ()
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize(
+    ("change", "rounds", "stops"),
+    [(1.05, 8, True), (1.053, 8, True), (1.05, 7, False), (1.065, 8, False), (1.0, 8, False)],
+)
+def test_a_change_at_the_threshold_gets_no_rounds_after_eight(
+    change: float, rounds: int, stops: bool, sign: int
+) -> None:
+    spread = [1 + sign * step for step in (0.01, -0.01, 0.012, -0.012, 0.008, -0.008, 0.01, -0.01)]
+    (row,) = paired([change * ratio for ratio in spread[:rounds]])
+    assert is_out_of_reach(row, POLICY, 4, 12) is stops
+    if stops:
+        (judged,) = adjust((replace(row, ratio=1.0499),), POLICY)
+        assert judged.findings[-1].code == "at-threshold"
