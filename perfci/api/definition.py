@@ -146,8 +146,9 @@ def benchmark(
         check.metric_names("metrics", metrics or ())
         check.metric_names("thresholds", tuple(thresholds or ()))
         if target.__module__ == "__main__" and "__file__" in target.__globals__:  # no notebook
-            command = f"perfci run -k {name or target.__name__}"
-            warnings.warn(f"this measures nothing: `{command}` does", stacklevel=3)
+            text = f"this measures nothing: `perfci run -k {name or target.__name__}` does"
+            code = target.__code__
+            warnings.warn_explicit(text, UserWarning, code.co_filename, code.co_firstlineno)
         check.timeout(timeout)
         defined = Benchmark(
             name=check.name(name or target.__name__),

@@ -46,8 +46,8 @@ _NO_PACKAGES = frozenset(
     {"tests", "test", "testing", "docs", "doc", "examples", "example", "scripts", "benchmarks"}
 )
 """Names of folders that are never the package to measure."""
-_MODULES = {"nn.Module", "torch.nn.Module", "Module"}
-"""Base classes of a torch module, as source code writes them."""
+_MODULES = {"Module", "Sequential", "LightningModule", "PreTrainedModel"}
+"""Base classes of models."""
 _MOST_MODELS = 5
 """Models that the first benchmark names."""
 
@@ -261,8 +261,8 @@ def _models(package: Path, readme: str) -> list[str]:
             if isinstance(node, ast.ClassDef):
                 classes.setdefault(node.name, (module, node))
         if path == package / "__init__.py":
-            code = tree.body[ast.get_docstring(tree) is not None :]
-            offered = "\n".join(map(ast.unparse, code))
+            imports = [ast.unparse(node) for node in tree.body if isinstance(node, ast.ImportFrom)]
+            offered = "\n".join([*imports, *classes])
     found = []
     for name, (module, node) in classes.items():
         if name.startswith("_") or not _is_model(name, classes):
@@ -278,9 +278,10 @@ def _models(package: Path, readme: str) -> list[str]:
 
 def _is_model(name: str, classes: Mapping[str, tuple[str, ast.ClassDef]], depth: int = 9) -> bool:
     """Return whether a class derives from torch's, directly or by others of the package."""
-    bases = [ast.unparse(base) for base in classes[name][1].bases] if name in classes else []
-    return bool(_MODULES & {*bases}) or (
-        depth > 0 and any(_is_model(base.rpartition(".")[2], classes, depth - 1) for base in bases)
+    above = classes[name][1].bases if name in classes else []
+    bases = {ast.unparse(base).rpartition(".")[2] for base in above}
+    return bool(_MODULES & bases) or (
+        depth > 0 and any(_is_model(base, classes, depth - 1) for base in bases)
     )
 
 

@@ -129,13 +129,11 @@ def own_table(content: Mapping[str, Any], where: str) -> tuple[Any, str]:
     for name in (*content, *(f"tool.{name}" for name in tool)):
         plain = re.sub(r"^tool\.|[\W_]", "", name.lower())
         misnamed = name != "tool.perfci" and get_close_matches(plain, ["perfci"], 1, 0.82)
-        if (misnamed and "perfci" not in tool) or (
-            file == OWN_FILE and name in {*content} - {"tool"}
-        ):
+        if misnamed or (file == OWN_FILE and name in {*content} - {"tool"}):
             raise UsageError(
                 "misnamed-table",
                 f"{where}: `{name}` configures nothing",
-                "Write it below `[tool.perfci]`, as this file has tables of `tool`.",
+                "Write it in `[tool.perfci]`.",
             )
     return tool.get("perfci", {}), "tool.perfci"
 

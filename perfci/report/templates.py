@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 LIMIT = 60_000
 """Characters of a comment. GitHub takes 65,536. The difference is for lines that are added."""
-_REINSTALL = "Install perfci again: pip install --force-reinstall perfci"
+_REINSTALL = "Install perfci again, from where it came."
 _UNBROKEN = 48
 """Characters of the longest name that stays on one line next to a wide column."""
 _WORD_END = re.compile(r"(?:[,=./_-]|&#91;)(?=\w)")

@@ -220,6 +220,7 @@ MODELS = {
     "class Inner(Deep): ...\nclass _Own(nn.Module): ...\nclass Encoder: ...\n",
     "b.py": "from torch.nn import Module\nfrom toy.a import Deep\nclass Wrapper(Deep):\n"
     "    def __init__(self, tokens, *, width, heads=8): ...\ndef f(): ...\n",
+    "c.py": "class Tail(nn.Sequential): ...\nclass Lit(L.LightningModule): ...\n",
     "broken.py": "def broken(:\n",
 }
 
@@ -236,6 +237,12 @@ MODELS = {
         ("", "from toy.b import *\n", ["toy.Wrapper(tokens=..., width=...)", "toy.a.Deep()"]),
         (README, "", ["toy.b.Wrapper(tokens=..., width=...)", "toy.a.Inner()"]),
         ("", "", ["toy.a.Deep()", "toy.a.Inner()"]),
+        ("use Lit() here", "from toy.c import Tail\n", ["toy.c.Lit()", "toy.Tail()"]),
+        (
+            "",
+            '"""Has Deep."""\nfrom toy import c\nclass Own(c.Tail): ...\n',
+            ["toy.Own()", "toy.a.Deep()"],
+        ),
     ],
 )
 def test_the_first_benchmark_names_first_the_models_that_the_project_shows_first(

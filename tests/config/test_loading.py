@@ -250,6 +250,7 @@ def test_a_file_that_cannot_be_read_is_an_error_not_the_defaults(tmp_path: Path)
         ("pyproject.toml", "[tool.perf-ci]\nrounds = 6\n"),
         ("pyproject.toml", "[tool.PerfCI.metrics.latency_p50]\nthreshold = 0.1\n"),
         ("pyproject.toml", "[perfci]\nrounds = 6\n"),
+        ("pyproject.toml", "[tool.perfci]\nrounds = 6\n[tool.perfcii.quiet]\npin = false\n"),
         ("perfci.toml", "[tool.prefci]\nrounds = 6\n"),
         ("perfci.toml", "rounds = 6\n[[tool.perfci.accept]]\n"),
         ("perfci.toml", "[tool.perfci]\nrounds = 6\n[metrics.latency_p50]\n"),

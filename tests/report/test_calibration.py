@@ -45,3 +45,11 @@ def test_a_hostile_name_stays_text(name: str) -> None:
     assert "\x1b" not in terminal
     assert "\u202e" not in terminal
     render_calibration_json(calibration)
+
+
+def test_a_session_and_what_was_calibrated_are_counted_apart() -> None:
+    calibration = everything()
+    text = " ".join(render_calibration(calibration, 120, color=False).split())
+    assert text.count("comparison") == 1
+    assert f"one of the {calibration.comparisons} comparisons of a whole session" in text
+    assert f"of {len(calibration.seen)} were called different" in text

@@ -8,7 +8,9 @@ from collections.abc import Callable
 import pytest
 from rich.cells import cell_len
 
-from perfci.report.terminal import render_terminal
+from perfci.model.status import Cause
+from perfci.report.rows import BLAME
+from perfci.report.terminal import _compared, render_terminal
 from tests.report.examples import EAGER, alone_report, hostile_report, passing_report, rich_report
 
 REPORTS = {"fail": rich_report, "pass": passing_report, "run": alone_report}
@@ -49,3 +51,10 @@ def test_without_colour_there_is_no_escape_sequence() -> None:
 
 def test_rich_markup_in_a_name_is_text() -> None:
     assert "[bold]x[/bold]" in render_terminal(hostile_report("[bold]x[/bold]"), 80, False)
+
+
+@pytest.mark.parametrize("cause", BLAME)
+def test_a_cause_is_a_sentence(cause: Cause) -> None:
+    text = str(_compared(rich_report().results[0], cause, verbose=True))
+    assert f"likely cause: {BLAME[cause]}" in text
+    assert "blame" not in text
