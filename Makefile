@@ -30,7 +30,7 @@ help:
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip -c constraints.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[torch,postgres,notify]' --group dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[torch,postgres]' --group dev
 	# pip compiles on one core; like it, pass over what packages have for newer Pythons, over their tests, and over what is not imported
 	$(BIN)/python -m compileall -qq -j 0 -x '/tests/|/testing/_internal/|/(debugpy|fontTools|mypy|mypyc|torchgen)/' $(VENV)/lib || true
 	touch $@

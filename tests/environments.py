@@ -21,7 +21,6 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 OLDEST_PYTHON = "3.11"
 CALLING: Mapping[str, tuple[str, ...]] = {
-    "apprise": ("forges/test_telling.py",),
     "click": ("cli/test_commands.py",),
     "GitPython": ("checkout/test_repository.py",),
     "Jinja2": ("commands/test_init.py", "report/page/test_page.py", "report/test_markdown.py"),
@@ -90,7 +89,7 @@ def tested(name: str, paths: list[str]) -> int:
         uv("venv", "--python", found, folder)
         uv(
             *("pip", "install", f"--python={own}", "--only-binary=:all:", "--no-binary=perfci"),
-            *(*choice, "--group=test", "--editable=.[github,postgres,notify]"),
+            *(*choice, "--group=test", "--editable=.[github,postgres]"),
         )
         print(f"environment {name}: {described(own)}", flush=True)
         return subprocess.run(

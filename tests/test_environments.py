@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 def test_each_library_is_called_in_its_oldest_version() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
-    needed = [*project["dependencies"], *extras["postgres"], *extras["notify"]]
+    needed = [*project["dependencies"], *extras["postgres"]]
     assert {Requirement(text).name for text in needed} == set(CALLING)
 
 

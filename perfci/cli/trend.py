@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -21,7 +21,6 @@ from perfci.cli.options import (
     refs,
     seed_option,
     select_option,
-    stack,
 )
 from perfci.cli.printing import is_quiet, say, show
 from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS
@@ -33,54 +32,10 @@ from perfci.outputs import (
     write_files,
 )
 
-if TYPE_CHECKING:
-    from perfci.forges.notifications import Notifications
-    from perfci.trend import Trend
-
 _UNMEASURED = (
     "perfci: nothing was measured, so times that differ by less than twice are left out: "
     "`perfci compare` measures them, and says why a case moved."
 )
-notification_options = stack(
-    click.option(
-        "--notify",
-        envvar="PERFCI_NOTIFY",
-        multiple=True,
-        metavar="URL",
-        help="Send new events to this address of apprise (slack://…, mailtos://…). "
-        "Repeatable (default: $PERFCI_NOTIFY, separated by blanks; a secret).",
-    ),
-    click.option(
-        "--github-issue", is_flag=True, help="Open or update an issue for each new regression."
-    ),
-    click.option(
-        "--repository",
-        envvar="GITHUB_REPOSITORY",
-        metavar="OWNER/NAME",
-        help="The repository of the issues (default: $GITHUB_REPOSITORY).",
-    ),
-    click.option(
-        "--issue-author",
-        default="github-actions[bot]",
-        show_default=True,
-        help="Whom the token writes as: no other's issue is touched.",
-    ),
-    click.option(
-        "--report-url",
-        default="",
-        metavar="URL",
-        help="The address of the report, to be linked (default: this run of Actions).",
-    ),
-)
-
-
-def notifications_of(**given: Any) -> Notifications:
-    """Return the recipients that ``notification_options`` name."""
-    from perfci.forges import actions
-    from perfci.forges.notifications import Notifications
-
-    given["report_url"] = given["report_url"] or actions.run_url()
-    return Notifications(**given)
 
 
 @click.command("trend", epilog="Example: perfci trend --html site --markdown trend.md")
@@ -103,7 +58,6 @@ def notifications_of(**given: Any) -> Notifications:
 @click.option(
     "--no-remember", is_flag=True, help="Keep what is new now as new for the next report."
 )
-@notification_options
 @config_option
 def trend_command(
     history: str | None,
@@ -114,7 +68,6 @@ def trend_command(
     last_days: int | None,
     no_remember: bool,
     config_path: Path | None,
-    **given: Any,
 ) -> None:
     """Show when, by how much, and between which commits each metric moved.
 
@@ -122,12 +75,11 @@ def trend_command(
     """
     paths = {"json": json_path, "markdown": markdown}
     outputs = {name: path for name, path in paths.items() if path is not None}
-    notifications = notifications_of(**given)
     from datetime import UTC, datetime
 
     from perfci.commands.history import history_address, history_files
     from perfci.commands.project import repository_at
-    from perfci.commands.trend import TrendRequest, report_trend, trend_text
+    from perfci.commands.trend import report_trend, trend_text
     from perfci.config.loading import load_config
     from perfci.report.site.pages import trend_lines
 
@@ -135,32 +87,24 @@ def trend_command(
     root = repository.root if repository else Path.cwd()
     config = load_config(root, config_path)
     _check_outputs(outputs, html, history_files(history, config, root))
-    notifications.check(remember=not no_remember)
-    request = TrendRequest(
-        address=history_address(history, config, root),
+    trend = report_trend(
+        history_address(history, config, root),
+        config,
+        repository,
         now=datetime.now(UTC).isoformat(timespec="seconds"),  # noqa: TID251 (the one clock here)
         branch=branch,
         last_days=last_days,
         html=html,
         outputs=outputs,
         remember=not no_remember,
-        notifications=notifications,
     )
-
     printed = [name for name, path in outputs.items() if path == STANDARD_OUTPUT]
-
-    def show_trend(trend: Trend) -> None:
-        for line in trend_lines(trend):
-            say(line, err=bool(printed))
-        if html and not is_quiet():
-            say(f"open {html / 'index.html'}", err=bool(printed))
-        for name in printed:
-            show(trend_text(name, trend))
-
-    def say_besides(text: str, *, err: bool = False) -> None:
-        say(text, err=err or bool(printed))
-
-    report_trend(request, config, repository, written=show_trend, say=say_besides)
+    for line in trend_lines(trend):
+        say(line, err=bool(printed))
+    if html and not is_quiet():
+        say(f"open {html / 'index.html'}", err=bool(printed))
+    for name in printed:
+        show(trend_text(name, trend))
 
 
 def _check_outputs(

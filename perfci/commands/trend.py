@@ -1,18 +1,16 @@
-"""``trend``: a history analysed, written, and its news sent.
+"""``trend``: a history analysed and written.
 
 The history is loaded, put in the order of the branch's commits, and searched for change points.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfci.errors import UsageError
-from perfci.forges.notifications import Notifications
-from perfci.outputs import Say, silent
 from perfci.trend import KnownChange, Trend
 
 if TYPE_CHECKING:
@@ -25,65 +23,40 @@ if TYPE_CHECKING:
 _FIRST_TIME_NOTE = "No change was reported before: of the older ones, none counts as new."
 
 
-@dataclass(frozen=True, slots=True)
-class TrendRequest:
-    """The options of ``report_trend``.
+def report_trend(
+    address: str,
+    config: Config,
+    repository: Repository | None,
+    *,
+    now: str,
+    branch: str | None = None,
+    last_days: int | None = None,
+    html: Path | None = None,
+    outputs: Mapping[str, Path],
+    remember: bool = True,
+) -> Trend:
+    """Return the analysed trend of a history, after its files are written.
 
     ``html`` is the site's folder, ``outputs`` are files by format (``json``, ``markdown``). The
     caller shows those that are ``-``. ``remember`` makes what is new now known to the next report.
     ``now`` is ISO 8601 in UTC.
     """
-
-    address: str
-    now: str
-    branch: str | None = None
-    last_days: int | None = None
-    html: Path | None = None
-    outputs: Mapping[str, Path] = field(default_factory=dict)
-    remember: bool = True
-    notifications: Notifications = field(default_factory=Notifications)
-
-
-def report_trend(
-    request: TrendRequest,
-    config: Config,
-    repository: Repository | None,
-    *,
-    written: Callable[[Trend], None] = lambda _: None,
-    say: Say = silent,
-) -> Trend:
-    """Return the analysed trend of a history, after its files are written and its news are sent.
-
-    ``written`` is called between the two, so that its output isn't lost where a recipient can't be
-    reached. News that could not be sent stay new.
-    """
     from perfci.history.store import open_history
-
-    settings = config.trend
-    if request.last_days is not None:
-        settings = replace(settings, drift_days=request.last_days)
-    with open_history(request.address, create=False) as history:
-        trend = trend_of(
-            history, repository, config.aliases, settings, branch=request.branch, now=request.now
-        )
-        _write(trend, request)
-        written(trend)
-        if request.remember:  # fail before sending: forgotten news would be sent again
-            history.require_writable()
-        request.notifications.send(trend, say)
-        if request.remember:  # last: unsent news stay new
-            history.remember(known_changes(trend, request.now))
-    return trend
-
-
-def _write(trend: Trend, request: TrendRequest) -> None:
     from perfci.outputs import files_of, write_files, write_site
     from perfci.report.site.pages import render_site
 
-    files = files_of(request.outputs)
-    write_files({path: trend_text(name, trend) for name, path in files.items()})
-    if request.html is not None:
-        write_site(request.html, render_site(trend))
+    settings = config.trend
+    if last_days is not None:
+        settings = replace(settings, drift_days=last_days)
+    with open_history(address, create=False) as history:
+        trend = trend_of(history, repository, config.aliases, settings, branch=branch, now=now)
+        files = files_of(outputs)
+        write_files({path: trend_text(name, trend) for name, path in files.items()})
+        if html is not None:
+            write_site(html, render_site(trend))
+        if remember:  # last: what could not be written stays new
+            history.remember(known_changes(trend, now))
+    return trend
 
 
 def trend_text(form: str, trend: Trend) -> Clean:

@@ -1,6 +1,5 @@
-"""Everything that leaves the machine: GitHub, the CI step that posts to it, and messages.
+"""Everything that leaves the machine: GitHub, and the CI step that posts to it.
 
-Nothing here decides. For a report, GitHub gets one comment and one check. For a trend, it gets one
-issue per regression. The step's event and GitHub say where a report may be posted, never the
-report.
+Nothing here decides. A report gets one comment and one check. The step's event and GitHub say where
+a report may be posted, never the report.
 """

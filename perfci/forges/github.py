@@ -30,8 +30,6 @@ T = TypeVar("T")
 Level = Literal["failure", "warning", "notice"]
 CHECK = "perfci"
 """The name of the check."""
-_LABEL = "perfci"
-"""The label of perfci's issues."""
 _LONGEST_SILENCE_S = 15.0
 """The longest wait for the next byte of an answer, in s."""
 _TRIES = 5
@@ -82,27 +80,6 @@ class Comment:
     html_url: str
     user: User | None = None
     body: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Issue:
-    """An issue. GitHub's lists hold pull requests, too."""
-
-    number: int
-    html_url: str
-    state: str
-    user: User | None = None
-    body: str | None = None
-    pull_request: dict[str, Any] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class IssueContent:
-    """The contents an issue should have. ``close`` is the reason to close it, or empty."""
-
-    title: str
-    body: str
-    close: Literal["", "completed", "not_planned"] = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,33 +243,6 @@ class GitHubClient:
     def annotate(self, number: int, check: CheckContent, lines: Sequence[Annotation]) -> None:
         """Add annotations to a check run. GitHub keeps the earlier ones."""
         self._ask("PATCH", f"/check-runs/{number}", {"output": _output(check, lines)})
-
-    def issues(self, author: str) -> tuple[Issue, ...]:
-        """Return the issues, open or closed, that have perfci's label or are by ``author``.
-
-        Two lists are requested, because each may lack issues. People take labels away, and GitHub
-        drops a label that the token may not set. For some apps it finds no issues by author.
-        """
-        by_number: dict[int, Issue] = {}
-        for query in ({"labels": _LABEL}, {"creator": author}):
-            answers = self._pages("/issues", tuple[Issue, ...], tuple, state="all", **query)
-            by_number |= {issue.number: issue for issue in answers if issue.pull_request is None}
-        return tuple(by_number[number] for number in sorted(by_number))
-
-    def create_issue(self, content: IssueContent) -> Issue:
-        """Open an issue, and return it."""
-        request = {"title": content.title, "body": content.body, "labels": [_LABEL]}
-        return self._write("POST", "/issues", Issue, request)
-
-    def update_issue(self, issue: Issue, content: IssueContent) -> Issue:
-        """Replace an issue's text, and close it if ``content`` says so. Unsure if it is gone.
-
-        Its title stays as it is: people may have found a better one.
-        """
-        request = {"body": content.body}
-        if content.close:
-            request |= {"state": "closed", "state_reason": content.close}
-        return self._write("PATCH", f"/issues/{issue.number}", Issue, request)
 
     def retry(self, do: Callable[[], T]) -> T:
         """Return what ``do`` returns. After ``Unsure``, wait and try again.

@@ -1,8 +1,8 @@
-"""A receiver that no proxy stands before, and reports to post."""
+"""No proxy before 127.0.0.1, and reports to post."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,6 @@ import pytest
 
 from perfci.report.exporters.json import render as render_json
 from tests.forges.github.conftest import HEAD, report_of
-from tests.forges.receiver import Receiver
 
 
 @pytest.fixture(autouse=True)
@@ -18,14 +17,6 @@ def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep the machine's proxy out of the way to 127.0.0.1."""
     for name in ("NO_PROXY", "no_proxy"):
         monkeypatch.setenv(name, "127.0.0.1")
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    """A server that takes messages."""
-    one = Receiver()
-    yield one
-    one.close()
 
 
 @pytest.fixture

@@ -66,10 +66,7 @@ def test_a_push_stores_the_baselines_that_the_night_checks_against(project: Proj
     tip = project.git("rev-parse", "main").strip()
     assert tip in first
 
-    # the analysis fails at once; the night is stored all the same
-    again = night_of(token="a-token", PERFCI_NOTIFY="no address")
-    assert again.returncode != 0
-    assert "--notify" in again.stdout, again.stdout[-4000:]
+    again = night_of(token="a-token")
     assert "nothing to record" in again.stdout, again.stdout[-4000:]
     project.git(*fetch)
     assert project.git("rev-list", "--count", "perfci-history").strip() == "2"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from shlex import quote
 from statistics import median
@@ -80,37 +79,11 @@ def too_early(trend: Trend) -> str:
     return f"Too early to tell: {few} have fewer than {NOISY_SERIES} runs"
 
 
-def news_of(trend: Trend) -> list[TrendEvent]:
-    """Return the new events: regressions before improvements, then the newest first."""
-    return sorted(
-        (event for event in trend.events if event.news), key=lambda event: not event.worse
-    )
-
-
-def news_title(news: Sequence[TrendEvent]) -> str:
-    """Return the title of a message about new events."""
-    worse = sum(event.worse for event in news)
-    parts = (
-        counted(worse, "new regression") if worse else "",
-        counted(len(news) - worse, "new improvement") if worse < len(news) else "",
-    )
-    series = sum(event.series for event in news)
-    many = f" ({_series(series)})" if series > len(news) else ""
-    return f"perfci: {' and '.join(filter(None, parts))}{many}"
-
-
 def change_text(change: Change, unit: str) -> str:
     """Return a change's size: ``+5.2 %``, or ``+1`` where the old level is zero."""
     if change.ratio is not None and math.isfinite(change.ratio):
         return ratio_text(change.ratio)
     return format_difference(change.difference, unit)
-
-
-def size_text(change: Change, unit: str) -> str:
-    """Return a change's size with its 95 % interval, if any: ``+5.2 % (+4.1 … +6.3 %)``."""
-    known = change.ratio is not None
-    interval = interval_text(change.ratio_lo, change.ratio_hi) if known else ""
-    return change_text(change, unit) + (f" ({interval})" if interval else "")
 
 
 def interval_text(lo: float | None, hi: float | None) -> str:
@@ -150,14 +123,6 @@ def withdrawal_text(change: KnownChange) -> str:
     where = _range((change.sha_before, change.sha_after))
     first = f"first reported {day(change.first_seen_at)}"
     return f"Withdrawn: {what} at {where}, {first}. Its runs don't show it."
-
-
-def event_size(event: TrendEvent) -> str:
-    """Return how far an event's series moved: the median, and the largest if there are several."""
-    if not event.largest_cost:
-        return ""
-    middle, largest = ratio_text(median(event.costs)), ratio_text(event.largest_cost)
-    return f"{middle}, the largest {largest}" if len(event.costs) > 1 else middle
 
 
 def event_text(event: TrendEvent) -> str:

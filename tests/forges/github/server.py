@@ -1,12 +1,12 @@
 """A GitHub on 127.0.0.1 that keeps to GitHub's own description of its API.
 
-It has pull requests, comments, checks, issues and a token's rights. Each operation of
+It has pull requests, comments, checks and a token's rights. Each operation of
 the description that perfci uses is a method.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,8 +33,6 @@ _NEEDS = {
     "issues/delete-comment": "pull-requests",
     "checks/create": "checks",
     "checks/update": "checks",
-    "issues/create": "issues",
-    "issues/update": "issues",
 }
 
 
@@ -63,10 +61,7 @@ class FakeGitHub(FakeForge):
         self.comments: list[dict[str, Any]] = []
         self.checks: list[dict[str, Any]] = []
         self.annotations: dict[int, list[dict[str, Any]]] = {}
-        self.issues: list[dict[str, Any]] = []
-        self.may_label = True
-        self.lag = 0
-        self.rights = {"pull-requests", "checks", "issues"}
+        self.rights = {"pull-requests", "checks"}
 
     def comment(self, body: str, author: str | None = BOT, number: int = 7) -> dict[str, Any]:
         """Leave a comment as somebody; None is an account that is gone."""
@@ -75,18 +70,6 @@ class FakeGitHub(FakeForge):
         one["html_url"] = f"https://github.com/{REPOSITORY}/pull/{number}#c-{one['id']}"
         one["issue_url"] = str(number)
         self.comments.append(one)
-        return one
-
-    def issue(
-        self, title: str, body: str, author: str | None = BOT, labels: Sequence[str] = ()
-    ) -> dict[str, Any]:
-        """Open an issue as somebody; None is an account that is gone."""
-        user = None if author is None else sample("simple-user") | {"login": author}
-        one = sample("issue") | {"id": self._new(), "number": len(self.issues) + 1}
-        one |= {"title": title, "body": body, "user": user, "state": "open", "state_reason": None}
-        one |= {"labels": [{"name": name} for name in labels]}
-        one["html_url"] = f"https://github.com/{REPOSITORY}/issues/{one['number']}"
-        self.issues.append(one)
         return one
 
     def may_enter(self, headers: Mapping[str, str]) -> bool:
@@ -160,34 +143,6 @@ class FakeGitHub(FakeForge):
         self.comments = left
         return 204, None
 
-    def _issues_list_for_repo(self, _: Any, query: Mapping[str, str], __: Any) -> tuple[int, Any]:
-        def matches(one: dict[str, Any]) -> bool:
-            author = (one["user"] or {"login": ""})["login"]
-            return (
-                query.get("state", "open") in {one["state"], "all"}
-                and query.get("creator", author).casefold() == author.casefold()
-                and query.get("labels", "") in {"", *(label["name"] for label in one["labels"])}
-            )
-
-        seen = self.issues[
-            : max(0, len(self.issues) - self.lag)
-        ]  # a list doesn't show the newest at once
-        return 200, [one for one in reversed(seen) if matches(one)]
-
-    def _issues_create(self, _: Any, __: Any, body: Any) -> tuple[int, Any]:
-        wrong = _wrong_issue(body)
-        labels = body.get("labels", []) if self.may_label else []
-        return wrong or (201, self.issue(body["title"], body["body"], BOT, labels))
-
-    def _issues_update(self, values: Mapping[str, str], _: Any, body: Any) -> tuple[int, Any]:
-        for one in self.issues:
-            if one["number"] == int(values["issue_number"]):
-                wrong = _wrong_issue(body)
-                if not wrong:
-                    one.update(body)
-                return wrong or (200, one)
-        return _not_found()
-
     def _checks_create(self, _: Any, __: Any, body: Any) -> tuple[int, Any]:
         one = sample("check-run") | {
             "id": self._new(),
@@ -245,13 +200,6 @@ class FakeGitHub(FakeForge):
 
 def _not_found() -> tuple[int, Any]:
     return 404, {"message": "Not Found", "documentation_url": "https://docs.github.com/rest"}
-
-
-def _wrong_issue(body: Any) -> tuple[int, Any] | None:
-    for name, most in (("title", 256), ("body", 65_536)):
-        if len(body.get(name, "")) > most:
-            return _invalid(f"{name} is too long (maximum is {most} characters)")
-    return None
 
 
 def _invalid(why: str) -> tuple[int, Any]:
