@@ -10,7 +10,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from perfci.model.case import Metric
-from perfci.model.worker import GraphEvent, Measurement, ResultsFile, WorkOrder
+from perfci.model.worker import (
+    GraphEvent,
+    Measurement,
+    OutputPart,
+    ResultsFile,
+    WorkOrder,
+)
 
 if TYPE_CHECKING:
     from perfci.model.finding import Finding
@@ -130,9 +136,9 @@ class Work:
     ``compiled`` tells whether torch.compile has a part in the call. ``device`` is a torch device
     string, or empty if only the outputs show the device. ``items`` is how many items one call
     handles. ``accuracy`` is called after the timing and returns (candidate outputs, float64
-    reference outputs). ``metrics`` are the benchmark's own. ``observer``
-    collects other costs of calls. ``ranks`` leads the processes that make a call
-    together. ``prepare`` runs before each call, untimed, and readies what a call uses up.
+    reference outputs), or raises ValueError if there is no reference. ``metrics`` are the
+    benchmark's own. ``observer`` collects other costs of calls. ``ranks`` leads the processes that
+    make a call together. ``prepare`` runs before each call, untimed, and readies what it uses up.
     ``spared_s`` is the part of this set-up's time that later workers of the session don't need.
     ``most_calls`` are the most that the bursts may make, 0 for any number. Work with such a limit
     has warmed up in its set-up.
@@ -163,8 +169,8 @@ class Scene:
 
     ``collect`` frees the reference cycles that calls left. ``compiled`` tells whether torch.compile
     had a part in what ran so far, whatever called it. ``work`` is there once set-up has ended. The
-    end of the first call sets ``device`` or ``why_no_device``, and the time of the ``imports`` and
-    of the whole ``start``. From the warm-up on there are:
+    end of the first call sets ``device`` or ``why_no_device``, its ``output``, and the time of the
+    ``imports`` and of the whole ``start``. From the warm-up on there are:
 
     - ``once`` makes one call and waits for its end
     - ``samples_bytes``: the memory that perfci's own samples take
@@ -179,6 +185,7 @@ class Scene:
     compiled: Callable[[], bool] = lambda: False
     device: Device | None = None
     why_no_device: str = ""
+    output: Mapping[str, OutputPart] = field(default_factory=dict)
     imports: float = 0.0
     start: float = 0.0
     call_s: float = 0.0
@@ -214,6 +221,7 @@ class Reading:
     remarks: Mapping[str, Finding] = field(default_factory=dict)
     calls: Mapping[str, Sequence[float]] = field(default_factory=dict)
     results: tuple[ResultsFile, ...] = ()
+    output: Mapping[str, OutputPart] = field(default_factory=dict)
 
     def joined(self, other: Reading) -> Reading:
         """Return both readings as one. ``other`` comes last, and replaces values of one name."""
@@ -226,6 +234,7 @@ class Reading:
             {**self.remarks, **other.remarks},
             {**self.calls, **other.calls},
             self.results + other.results,
+            {**self.output, **other.output},
         )
 
 

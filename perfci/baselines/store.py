@@ -10,7 +10,7 @@ import os
 import re
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
 from types import MappingProxyType
@@ -26,7 +26,7 @@ from perfci.model.codec import encode, from_plain
 from perfci.model.finding import Finding, finding
 from perfci.model.measuring import WorkerOutput
 from perfci.model.run import CaseRun, Environment, Run
-from perfci.model.worker import GraphEvent
+from perfci.model.worker import GraphEvent, OutputPart
 from perfci.version import BASELINE_SCHEMA
 
 if TYPE_CHECKING:
@@ -81,6 +81,7 @@ class StoredSession:
     workers: tuple[StoredWorker, ...]
     graph_events: tuple[GraphEvent, ...] = ()
     sha: str = ""
+    output: Mapping[str, OutputPart] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +122,7 @@ class Baseline:
                     quantiles=worker.quantiles,
                     graph_events=session.graph_events,
                     extra_metrics=self.extra_metrics,
+                    output=session.output,
                 )
                 for worker in session.workers
             )
@@ -164,6 +166,7 @@ def with_run(
         ),
         graph_events=measured.workers[0].graph_events,
         sha=run.side.sha,
+        output=measured.workers[0].output,
     )
     fresh = Baseline(
         case=measured.case.id,

@@ -10,30 +10,50 @@ import ctypes
 import dataclasses
 import hashlib
 import math
-from collections.abc import Iterator, Mapping, Sequence
+import re
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from perfci.collector import OutputSketch
 from perfci.errors import Unusable
-from perfci.metrics import NOTHING, Collector, Reading
+from perfci.metrics import NOTHING, Collector, Reading, Ruling
 from perfci.model.case import Metric
 from perfci.model.finding import finding
+from perfci.model.worker import OutputPart
 
 if TYPE_CHECKING:
     import torch
 
+    from perfci.model.measuring import WorkerOutput
+
 PLACE = 6
-_RANKS = "differing_ranks"
+_LOSS, _RANKS = "accuracy_loss", "differing_ranks"
+Parts = Mapping[str, OutputPart]
 METRICS = {
-    Metric("accuracy_loss", "ratio", "exact", 1.0, "fail", floor=1.0, undecided="inconclusive"): (
-        "distance (relative L2) of the output to a float64 eager reference, in units of the "
-        "dtype's eps"
+    Metric(_LOSS, "ratio", "exact", 1.0, "fail", floor=1.0, undecided="inconclusive"): (
+        "distance (relative L2) of the output to a float64 eager reference, in units of the eps of "
+        "base's dtype; a coarser dtype fails"
     ),
     Metric(_RANKS, "count", "exact", 0.0, "fail", absolute=True, undecided="inconclusive"): (
         "how many of [several ranks](distributed.md#the-same-output) return something else from a "
         "step than most ranks"
     ),
 }
+_SMALL = 1e-3
+"""Least size of a part's numbers against those of all parts, as its distance counts."""
+_NEAR = 0.1
+"""Largest relative distance of head's output from base's reference that rounding may explain."""
+_MOST_VALUES = 10_000
+"""Most values of an output in which tensors are looked for."""
+_SKETCHED = 1 << 18
+"""Most numbers of a tensor that are sketched for the other side."""
+_FIRST_KEY = re.compile(r"(?:\[(?:'[^']*'|\"[^\"]*\"|[^\]]*)\]|\.\w+)?")
+"""The first key of a leaf's path."""
 TOLERANCE = 8.0
 """Distance that two ranks' outputs may have (relative L2), in eps of their dtype."""
 _PROJECTIONS = 8
@@ -54,33 +74,85 @@ class AccuracyUnsupported(ValueError):
 
 
 def accuracy_loss(candidate: Any, reference: Any) -> float:
-    """Return the relative L2 distance of the floating outputs in units of the dtype's eps.
+    """Return the largest relative L2 distance of an output's part, in units of its eps.
 
-    All floating outputs are compared together, as one vector in float64. eps is that of the
-    candidate's coarsest floating dtype, and float32's for Python's numbers. If the reference is all
-    zeros, the distance is absolute. All other outputs must be equal. Raises AccuracyMismatch if the
-    outputs differ in kind, and AccuracyUnsupported for values of unknown types.
+    Parts are what lies at the output's keys or indices, or all of it: a large part would hide what
+    a small one loses. A distance is relative to the part's norm, or for a part that is ``_SMALL``
+    against the others, to that share of theirs. If all of the reference is zero, it's absolute. eps
+    is that of the part's coarsest dtype, and float32's for Python's numbers. What isn't floating
+    must be equal. Raises AccuracyMismatch if the outputs differ in kind, and AccuracyUnsupported
+    for values of unknown types.
     """
+    return _loss(_parts(dict(leaves(candidate)), dict(leaves(reference))))
+
+
+def _loss(parts: Parts) -> float:
+    return max((part.distance / part.eps for part in parts.values()), default=0.0)
+
+
+def dtypes_of(output: Any) -> Parts:
+    """Return the dtypes of the floating tensors in an output, as those of a single part."""
+    if "torch" not in sys.modules:
+        return {}
+    import torch
+    from torch.utils._pytree import tree_iter
+
+    every = islice(tree_iter(output), _MOST_VALUES)
+    tensors = [leaf for leaf in every if isinstance(leaf, torch.Tensor) and _is_floating(leaf)]
+    return {"": OutputPart(_dtypes(tensors))} if tensors else {}
+
+
+def _dtypes(values: Iterable[Any]) -> dict[str, tuple[int, float]]:
     import torch
 
-    ours, theirs = dict(leaves(candidate)), dict(leaves(reference))
-    if ours.keys() != theirs.keys():
-        odd = sorted(ours.keys() ^ theirs.keys())
+    counts = Counter(torch.as_tensor(value).dtype for value in values)
+    return {
+        str(dtype).removeprefix("torch."): (count, torch.finfo(dtype).eps)
+        for dtype, count in counts.items()
+    }
+
+
+def _parts(values: Mapping[str, Any], references: Mapping[str, Any]) -> Parts:
+    """Return an output's parts by path, of its leaves and those of its reference."""
+    import torch
+
+    if values.keys() != references.keys():
+        odd = sorted(values.keys() ^ references.keys())
         raise AccuracyMismatch(f"the outputs differ in structure, first at `output{odd[0]}`")
-    if not any(isinstance(leaf, (torch.Tensor, float, int)) for leaf in ours.values()):
+    if not any(isinstance(leaf, (torch.Tensor, float, int)) for leaf in values.values()):
         raise AccuracyUnsupported("there is no tensor or number in the output to compare")
-    distance_squared = reference_squared = eps = 0.0
-    for path, leaf in ours.items():
-        where, other = f"output{path}", theirs[path]
-        if not (_is_floating(leaf) and _is_floating(other)):
-            _require_equal(where, leaf, other)
-            continue
-        number, wide = _finite_parts(where, torch.as_tensor(leaf), torch.as_tensor(other))
-        eps = max(eps, torch.finfo(torch.as_tensor(leaf).dtype).eps)
-        distance_squared += float((number - wide).square().sum())
-        reference_squared += float(wide.square().sum())
-    scale = math.sqrt(reference_squared) or 1.0
-    return math.sqrt(distance_squared) / scale / (eps or 1.0)
+    pairs: dict[str, tuple[dict[str, Any], dict[str, Any]]] = defaultdict(lambda: ({}, {}))
+    for path, pair in ((path, (leaf, references[path])) for path, leaf in values.items()):
+        if all(map(_is_floating, pair)):
+            for side, leaf in zip(pairs[_FIRST_KEY.match(path)[0]], pair, strict=True):  # type: ignore[index]
+                side[path] = leaf
+        else:
+            _require_equal(f"output{path}", *pair)
+    sums = {part: _sums(*sides) for part, sides in pairs.items()}
+    count, squares, _ = (sum(each[index] for each in sums.values()) for index in range(3))
+    least = _SMALL**2 * squares / (count or 1.0)
+    return {
+        part: OutputPart(
+            _dtypes(pairs[part][0].values()),
+            math.sqrt(distance / (max(norm, least * numbers) or 1.0)),
+            *(_sketch(side, _SKETCHED).projections for side in pairs[part]),
+        )
+        for part, (numbers, norm, distance) in sums.items()
+    }
+
+
+def _sums(values: Mapping[str, Any], references: Mapping[str, Any]) -> tuple[float, float, float]:
+    """Return how many numbers there are, and the squared norms of the reference and distance."""
+    import torch
+
+    count = norm = distance = 0.0
+    for path, leaf in values.items():
+        tensors = torch.as_tensor(leaf), torch.as_tensor(references[path])
+        number, wide = _finite_parts(f"output{path}", *tensors)
+        count += len(wide)
+        norm += float(wide.square().sum())
+        distance += float((number - wide).square().sum())
+    return count, norm, distance
 
 
 def _is_floating(leaf: Any) -> bool:
@@ -172,8 +244,8 @@ def sketched(output: Any) -> OutputSketch:
         return OutputSketch(unsupported=str(error))
 
 
-def _sketch(found: Mapping[str, Any]) -> OutputSketch:
-    """Return the sketch of an output's leaves, by path.
+def _sketch(found: Mapping[str, Any], most: int = sys.maxsize) -> OutputSketch:
+    """Return the sketch of an output's leaves, by path: of ``most`` numbers of a leaf, about.
 
     Its projections are the products of all floating values with vectors of random signs, equal in
     every rank. For two outputs, the expected mean square of the differences between their products
@@ -199,6 +271,7 @@ def _sketch(found: Mapping[str, Any]) -> OutputSketch:
             kind.update(_bytes_of(tensor))
             continue
         values = plain(f"output{path}", tensor).flatten()
+        values = values[:: 1 + len(values) // most]
         finite = torch.isfinite(values)
         if not bool(finite.all()):
             kind.update(_bytes_of(torch.where(finite, 0.0, values)))
@@ -267,33 +340,37 @@ class Accuracy(Collector):
         return loss.joined(reading_of(ranks.outputs()))
 
     def _loss(self) -> Reading:
-        outputs = self.scene.work.accuracy
-        if outputs is None:
-            return _missing("only inference and training steps have a reference")
         if not self.scene.order.accuracy:
             return NOTHING
         import torch
 
+        work, output, warning = self.scene.work, self.scene.output, ""
+        if not work.accuracy:
+            why = "only inference and training steps have a reference"
+            return Reading(missing={_LOSS: why}, output=output)
         try:
-            return _compared(*outputs())
+            return _compared(*work.accuracy())
         except AccuracyMismatch as error:
             raise Unusable("accuracy", str(error)) from error
         except AccuracyUnsupported as error:
-            warning = f"the output could not be checked: {error}"
-            return dataclasses.replace(_missing(str(error)), warnings=(warning,))
-        except ValueError as error:  # no reference can be computed: reported as missing
-            return _missing(str(error))
+            why, warning = str(error), f"the output could not be checked: {error}"
+        except ValueError as error:  # no reference can be computed: base's may serve
+            why = str(error)
+            with suppress(AccuracyUnsupported):
+                leaves_of = dict(leaves(work.prepared_call()))
+                output = _parts(leaves_of, leaves_of)
         except (MemoryError, torch.OutOfMemoryError):  # float64 takes twice the memory and more
-            return _missing("no memory left for a float64 reference")
+            why = "no memory left for a float64 reference"
+        return Reading(missing={_LOSS: why}, warnings=(warning,) if warning else (), output=output)
 
 
 def _compared(candidate: Any, reference: Any) -> Reading:
-    loss = accuracy_loss(candidate, reference)
-    if not math.isfinite(loss):
-        return _missing("the distance to the reference is too large for a number")
+    parts = _parts(dict(leaves(candidate)), dict(leaves(reference)))
+    if not math.isfinite(loss := _loss(parts)):
+        return Reading(missing={_LOSS: "the distance to the reference is too large for a number"})
     where = first_nan(candidate)
     remarks = {"latency_p50": finding("output-nan", where=where[:_LONGEST_PATH])} if where else {}
-    return Reading({"accuracy_loss": loss}, remarks=remarks)
+    return Reading({_LOSS: loss}, remarks=remarks, output=parts)
 
 
 def first_nan(output: Any) -> str:
@@ -307,8 +384,68 @@ def first_nan(output: Any) -> str:
     return ""
 
 
-def _missing(why: str) -> Reading:
-    return Reading(missing={"accuracy_loss": why})
-
-
 COLLECTOR = Accuracy
+
+# In the parent. Pure.
+
+Outputs = Sequence["WorkerOutput"]
+
+
+def comparable(base: Outputs, head: Outputs) -> tuple[Outputs, Outputs]:
+    """Return both sides with losses in units of base's eps.
+
+    If head has no float64 reference, both sides' losses are estimated from base's, as long as
+    head's output is near to it. It isn't if head has other weights, or computes something else.
+    """
+    units, parts = _output_of(base), _output_of(head)
+    known = [any(_LOSS in each.values for each in side) for side in (base, head)]
+    if not known[0] or units.keys() != parts.keys():
+        return base, head
+    if not known[1] and any(_estimate(parts[path], units[path]) > _NEAR for path in units):
+        return base, head
+    why = finding("of-bases-reference", why=head[0].missing.get(_LOSS, ""))
+
+    def judged(each: WorkerOutput) -> WorkerOutput:
+        if not each.output or (known[1] and _LOSS not in each.values):
+            return each
+        loss = max(
+            (part.distance if known[1] else _estimate(part, units[path])) / units[path].eps
+            for path, part in each.output.items()
+        )
+        remarks = each.remarks if known[1] else {_LOSS: why, **each.remarks}
+        return replace(each, values={**each.values, _LOSS: loss}, remarks=remarks)
+
+    return [judged(each) for each in base], [judged(each) for each in head]
+
+
+def _estimate(part: OutputPart, base: OutputPart) -> float:
+    """Return an estimate of a part's relative distance from base's reference."""
+    return math.dist(part.sketch, base.reference) / (math.hypot(*base.reference) or 1.0)
+
+
+def _output_of(side: Outputs) -> Parts:
+    return next((each.output for each in side if each.output), {})
+
+
+def ruling(base: Outputs, head: Outputs) -> Mapping[str, Ruling]:
+    """Return the ruling if a part of head's output has a coarser dtype than base's."""
+    before, after = _output_of(base), _output_of(head)
+    for path in sorted(before.keys() & after.keys()):
+        was, now = before[path], after[path]
+        if _is_coarser(now, was):
+            where = f"output{path}"[:_LONGEST_PATH]
+            head_has, base_has = (", ".join(sorted(part.dtypes)) for part in (now, was))
+            lost = finding("coarser-output", where=where, head=head_has, base=base_has)
+            return {_LOSS: Ruling("regressed", lost)}
+    return {}
+
+
+def _is_coarser(head: OutputPart, base: OutputPart) -> bool:
+    """Say whether a tensor of head's has a coarser dtype, in the order of their eps."""
+    now, was = (
+        sorted((eps for count, eps in part.dtypes.values() for _ in range(count)), reverse=True)
+        for part in (head, base)
+    )
+    if len(now) != len(was):
+        return now[0] > was[0]
+    return any(ours > base_eps for ours, base_eps in zip(now, was, strict=True))

@@ -29,7 +29,7 @@ REMARKS = frozenset(
         "round-on-one-side", "below-floor", "no-ratio", "no-ratio-of-mean",
         "arithmetic-means", "one-session-of-spread", "one-ancestor", ANCESTORS_DIFFER,
         DELAYED_MORE, "busy-threads", "threads-differ", OVERSTATED, TWO_SPEEDS, "does-nothing",
-        FOLLOWS, "tails",
+        FOLLOWS, "tails", "of-bases-reference",
         "accept-from-fork", "accept-unbounded", "accept-expired", "accept-exceeded",
         *OF_WORKERS,
     }

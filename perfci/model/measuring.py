@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from perfci.model.case import Failure, Metric
 from perfci.model.finding import Finding
-from perfci.model.worker import GraphEvent
+from perfci.model.worker import GraphEvent, OutputPart
 
 INJECTABLE = ("latency", "cold_start", "compile_time", "peak_host_memory")
 """Metrics that can be made worse on purpose, to test the gate."""
@@ -73,6 +73,7 @@ class WorkerOutput:
     bursts_delayed: int = 0
     with_delayed: Mapping[str, float] = field(default_factory=dict)
     generated_code: str = ""
+    output: Mapping[str, OutputPart] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -187,6 +187,7 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
         "`{where}` has NaN, and so has its reference: work on NaN may take another time than work "
         "on numbers"
     ),
+    "of-bases-reference": "estimated from base's float64 reference, because of head: {why}",
     "does-nothing": (
         "a call takes {seconds:s}, about as long as one that does nothing: does the benchmark "
         "return its work as a function?"
@@ -258,6 +259,7 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
     "compiles-slower": "{pairs:n pair}; those of one commit differ by 5 to 18 %",
     "same-code": "both sides compiled the same graphs to the same code",
     "no-graph": "torch.compile produced no graph on {side}: all of it runs in eager mode",
+    "coarser-output": "`{where}` is {head}, was {base}",
     "more-in-eager": "more of {side} runs in eager mode: it has more graph breaks",
     "less-in-graphs": "either head calls less, or it compiles less of what it calls",
     "base-only": _base_only,

@@ -82,6 +82,26 @@ class GraphEvent:
     count: int = 1
 
 
+@dataclass(frozen=True, slots=True)
+class OutputPart:
+    """The output of a call, or what lies at one of its keys.
+
+    ``dtypes`` has the number of its floating tensors by dtype, each with the dtype's eps.
+    ``distance`` is the relative distance from a float64 reference. ``sketch`` and ``reference`` are
+    sums of both that any two workers can compare.
+    """
+
+    dtypes: Mapping[str, tuple[int, float]]
+    distance: float = 0.0
+    sketch: tuple[float, ...] = ()
+    reference: tuple[float, ...] = ()
+
+    @property
+    def eps(self) -> float:
+        """Return the eps of the coarsest dtype."""
+        return max(eps for _, eps in self.dtypes.values())
+
+
 REPLACED = "measured again"
 """Why a block is excluded if later blocks of its round replace it."""
 THROTTLED = "throttled by a processor quota"
@@ -170,6 +190,7 @@ class Measurement:
     observed_ns: Mapping[str, str] = field(default_factory=dict)
     results: tuple[ResultsFile, ...] = ()
     generated_code: str = ""
+    output: Mapping[str, OutputPart] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from perfci.metrics import METRICS, Ruling, rulings
+from perfci.metrics.accuracy import comparable
 from perfci.model.case import Case, Metric
 from perfci.model.finding import DELAYED_MORE, Finding, finding
 from perfci.model.measuring import AGREEING_ROUNDS, DECIDING_ROUNDS, WorkerOutput
@@ -66,7 +67,9 @@ def compare_case(
     """
     rows: list[Comparison] = []
     rules: dict[str, MetricPolicy] = {}
-    ruled, remarks = rulings(base, head), _remarks(head)
+    ruled = rulings(base, head)
+    base, head = comparable(base, head)
+    remarks = _remarks(head)
     disturbance, throttled = _disturbance((*base, *head)), caveat_of_quota((*base, *head))
     delayed = delayed_more(base, head) if paired else None
     affected_metrics: set[str] = set()

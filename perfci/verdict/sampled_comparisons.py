@@ -92,6 +92,7 @@ def reduce(
         phases=raw.phases,
         graph_events=raw.graph_events,
         generated_code=raw.generated_code,
+        output=raw.output,
         bursts_measured=len(kept),
         bursts_set_aside=kept.count(False),
         bursts_disturbed=reasons.total() - kept.count(False),

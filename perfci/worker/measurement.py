@@ -14,12 +14,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from perfci.clock import monotonic_ns, perf_counter_ns
 from perfci.collector import Work
 from perfci.errors import Unusable
 from perfci.metrics import NOTHING, MetricGroup, Reading, Scene, metric_groups
+from perfci.metrics.accuracy import dtypes_of
 from perfci.metrics.graphs import frames_traced, generated_code
 from perfci.metrics.observed.allocator import have_children_give_back
 from perfci.metrics.observed.processes import resident
@@ -95,7 +96,7 @@ class _Measuring:
         self._garbage = Garbage()
         self._scene = Scene(order, self._garbage.collect)
         self._collectors = _Collectors(self._scene)
-        self._collectors.tell("before_setup")
+        self._collectors.take("before_setup")
         self._traced, self._before_setup_ns = frames_traced(), monotonic_ns()
         self._environment = dict(os.environ)
 
@@ -110,7 +111,7 @@ class _Measuring:
         set_up_ns = monotonic_ns()
         scene.work = work
         scene.compiled = lambda: work.compiled or frames_traced() > self._traced
-        self._collectors.tell("set_up")
+        self._collectors.take("set_up")
         first = self._first_call(work)
         kept = ballast(order.inject.get("peak_host_memory", 0.0))
         call = work.call
@@ -128,7 +129,7 @@ class _Measuring:
         self.copies.require_none()
         self._garbage.stop()
         channel.enter("measure")
-        self._collectors.tell("warm")
+        self._collectors.take("warm")
         channel.send("ready", call_s=scene.call_s, **_on_device(first.device), **_limit(work))
         self._blocks_as_ordered(session)
         self._collectors.take("after_bursts")
@@ -152,6 +153,7 @@ class _Measuring:
             remarks=reading.remarks,
             results=reading.results,
             generated_code=self._generated_code(first),
+            output=reading.output,
             first_calls=tuple(taken / 1e9 for taken in early),
             observed_ns={name: _encoded_ns(seconds) for name, seconds in reading.calls.items()},
             extra_metrics=(*(each.metric for each in work.metrics), *self._collectors.of_others()),
@@ -179,9 +181,10 @@ class _Measuring:
             started_ns = monotonic_ns()
         require_ran(output)
         check_devices(work.device, output, device)
+        scene = self._scene
+        scene.output = dtypes_of(output)
         del output
         self.copies.require_none()
-        scene = self._scene
         if self._start.compiler_ns:
             require_compiled(compiled=scene.compiled())
         scene.device = device
@@ -271,10 +274,6 @@ class _Collectors:
         self._scene = scene
         self._collectors = [(group, group.collector(scene)) for group in metric_groups()]
         self.reading = NOTHING
-
-    def tell(self, hook: Literal["before_setup", "set_up", "warm"]) -> None:
-        """Call a hook of each collector."""
-        self.take(hook)
 
     def take(self, hook: str) -> None:
         """Call a hook of each collector, and join the readings it returns."""

@@ -8,7 +8,7 @@ from perfci.baselines.store import make_environment
 from perfci.model.case import Case, Failure, Metric
 from perfci.model.measuring import WorkerOutput
 from perfci.model.run import CaseRun, Environment, Run, Side
-from perfci.model.worker import GraphEvent
+from perfci.model.worker import GraphEvent, OutputPart
 
 FACTS = {
     "system": "linux",
@@ -20,6 +20,7 @@ FACTS = {
 HERE = make_environment(FACTS)
 QUANTILES = (1.0, 1.01, 1.05, 1.1, 1.2, 1.3, 1.5, 1.9, 2.5)
 BREAK = GraphEvent("graph_break", "call to print()", "lib.py", 41)
+WHOLE = OutputPart({"float32": (1, 1.2e-7)}, 1e-7, (1.0, 2.0), (1.0, 2.0))
 OWN = Metric("tokens", "tokens/s", "per_worker", 0.1, "warn", "higher")
 
 
@@ -36,6 +37,7 @@ def worker(name: str, number: int, latency: float = 1.2) -> WorkerOutput:
         samples=300,
         quantiles=QUANTILES,
         graph_events=(BREAK,),
+        output={"": WHOLE},
         extra_metrics=(OWN,),
     )
 

@@ -15,7 +15,7 @@ import pytest
 
 from perfci.baselines.store import BaselineStore
 from perfci.errors import DamagedFile, OutsideError
-from tests.baselines.runs import BREAK, HERE, OWN, QUANTILES, run
+from tests.baselines.runs import BREAK, HERE, OWN, QUANTILES, WHOLE, run
 
 CASE = "encoder[batch=1,mode=eager]"
 ROOT = Path(__file__).parent.parent.parent
@@ -37,6 +37,7 @@ def test_what_is_stored_is_read_back(store: BaselineStore) -> None:
     assert outputs[0].values == {"latency_p50": 1.2, "graph_breaks": 1.0, "tokens": 10.0}
     assert outputs[0].quantiles == QUANTILES
     assert outputs[0].graph_events == (BREAK,)
+    assert outputs[0].output == {"": WHOLE}
     assert outputs[0].extra_metrics == (OWN,)
     assert {output.side for output in outputs} == {"base"}
 

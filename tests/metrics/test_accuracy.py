@@ -27,17 +27,29 @@ def test_the_loss_is_the_relative_distance_in_units_of_eps():
     assert accuracy_loss(reference.float(), reference) == 0
 
 
-def test_all_outputs_count_jointly():
-    reference = {"large": wide(300.0, 400.0), "small": wide(0.0)}
-    candidate = {"large": torch.tensor([300.0, 400.0]), "small": torch.tensor([5.0])}
-    assert accuracy_loss(candidate, reference) == pytest.approx(5 / 500 / EPS)
+def test_each_part_of_an_output_counts_by_itself():
+    reference = {"large": wide(3e2, 4e2), "small": wide(3.0, 4.0)}
+    candidate = {"large": torch.tensor([3e2, 4e2]), "small": torch.tensor([3.0, 4.5])}
+    assert accuracy_loss(candidate, reference) == pytest.approx(0.5 / 5.0 / EPS)
+    pair = [tuple(each.values()) for each in (candidate, reference)]
+    assert accuracy_loss(*pair) == pytest.approx(0.5 / 5.0 / EPS)
+    gradients = [{"gradients": each} for each in (candidate, reference)]
+    assert accuracy_loss(*gradients) == pytest.approx(0.5 / math.hypot(500.0, 5.0) / EPS)
 
 
-def test_the_coarsest_dtype_gives_the_unit():
-    candidate = (torch.tensor([1.0]), torch.tensor([1.5], dtype=torch.bfloat16))
+def test_a_part_that_is_far_smaller_than_the_others_may_be_rounding():
+    reference = {"large": wide(1.0, 1.0), "tiny": wide(1e-9)}
+    candidate = {"large": torch.tensor([1.0, 1.0]), "tiny": torch.tensor([3e-9])}
+    assert accuracy_loss(candidate, reference) < 100
+
+
+def test_the_coarsest_dtype_of_a_part_gives_its_unit():
     eps = torch.finfo(torch.bfloat16).eps
-    expected = 0.5 / math.sqrt(2) / eps
-    assert accuracy_loss(candidate, (wide(1.0), wide(1.0))) == pytest.approx(expected)
+    coarse = torch.tensor([1.5], dtype=torch.bfloat16)
+    apart = (torch.tensor([1.0]), coarse)
+    assert accuracy_loss(apart, (wide(1.0), wide(1.0))) == pytest.approx(0.5 / eps)
+    together = [[apart], [(wide(1.0), wide(1.0))]]
+    assert accuracy_loss(*together) == pytest.approx(0.5 / math.sqrt(2) / eps)
 
 
 def test_non_finite_values_may_agree():

@@ -118,6 +118,7 @@ def sides(tmp_path_factory: pytest.TempPathFactory, warm: Warm) -> Sides:
         (F32, FUNCTION, INFERENCE),
         (F32, INSIDE, TRAINING),
         (F32, HALF, TRAINING),
+        (WIDE, NARROW, INFERENCE),
         (F32, INSIDE, "perfci.inference((lambda net: lambda x: net(x))(Net().eval()), x)"),
     ],
 )
@@ -129,10 +130,50 @@ def test_casts_inside_lose_accuracy(sides: Sides, base: str, head: str, work: st
     assert back.status == "improved"
 
 
+@pytest.mark.parametrize("work", [INFERENCE, TRAINING, PLAIN])
 @pytest.mark.parametrize(
-    ("head", "before"), [(ONLY + F32, ""), (ONLY + F32, "torch.manual_seed(4)")]
+    ("base", "head", "told"),
+    [
+        (F32, ALL, "is bfloat16, was float32"),
+        (F32, f"{F32}.half()", "is float16, was float32"),
+        (f"{F32}.half()", ALL, "is bfloat16, was float16"),
+        (WIDE, ONE_OF_TWO, "bfloat16"),
+        (NESTED, NESTED_HALF, "is float16, float32, was float32"),
+    ],
+)
+def test_a_coarser_output_fails_whatever_its_distance(
+    sides: Sides, base: str, head: str, told: str, work: str
+) -> None:
+    if work == TRAINING:
+        work = "perfci.training_step(Net(), x, torch.ones(4, 16), loss=lambda y, z: y.mean())"
+        if "return {" in base or "return [" in base:
+            pytest.skip("a loss is one tensor")
+    row, verdict = sides.row(base, head, work)
+    assert (row.status, row.gate, verdict) == ("regressed", "fail", "fail")
+    assert told in words(row.findings[-1])
+    if work == INFERENCE:  # a plain callable has no row unless it lost something
+        assert sides.row(head, base, work)[0].status in {"improved", "unchanged"}
+
+
+def test_a_finer_output_of_coarse_work_does_not_fail(sides: Sides) -> None:
+    row, _ = sides.row(ALL, INSIDE)
+    assert row.status in {"improved", "unchanged"}
+
+
+@pytest.mark.parametrize(
+    ("head", "status"), [(ONLY + F32, "unchanged"), (ONLY + HALF, "regressed")]
+)
+def test_bases_reference_serves_a_head_without_one(sides: Sides, head: str, status: str) -> None:
+    row, _ = sides.row(F32, head)
+    assert (row.status, row.gate) == (status, "fail")
+    assert "estimated from base's float64 reference" in words(row.findings[0])
+
+
+@pytest.mark.parametrize(
+    ("head", "before"), [(ONLY + F32, "torch.manual_seed(4)"), (ONLY + "return self.first(x)", "")]
 )
 def test_a_head_without_any_reference_is_undecided(sides: Sides, head: str, before: str) -> None:
+    """With other weights, or when it computes something else."""
     row, verdict = sides.row(F32, head, before=before)
     assert (row.status, row.gate, verdict) == ("inconclusive", "fail", "inconclusive")
     assert "no float64 reference" in words(row.findings[-1])
