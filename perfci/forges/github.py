@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
@@ -98,16 +98,10 @@ class Pull:
 
 
 @dataclass(frozen=True, slots=True)
-class _Output:
-    annotations_count: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class Check:
     """A check run."""
 
     id: int
-    output: _Output
     external_id: str | None = None
     html_url: str | None = None
 
@@ -226,23 +220,33 @@ class GitHubClient:
             path, _Checks, lambda page: page.check_runs, check_name=CHECK, filter="all"
         )
 
-    def create_check(self, sha: str, check: CheckContent, lines: Sequence[Annotation]) -> Check:
-        """Create a finished check run with its first annotations."""
+    def create_check(self, sha: str, check: CheckContent) -> Check:
+        """Create a finished check run."""
         request = {
             "name": CHECK,
             "head_sha": sha,
             "external_id": check.identity,
             "status": "completed",
             "conclusion": check.conclusion,
-            "output": _output(check, lines),
+            "output": {
+                "title": check.title,
+                "summary": check.summary,
+                "annotations": [
+                    {
+                        "path": line.path,
+                        "start_line": line.line,
+                        "end_line": line.line,
+                        "annotation_level": line.level,
+                        "title": line.title,
+                        "message": line.message,
+                    }
+                    for line in check.annotations
+                ],
+            },
         }
         if check.url:
             request["details_url"] = check.url
         return self._write("POST", "/check-runs", Check, request)
-
-    def annotate(self, number: int, check: CheckContent, lines: Sequence[Annotation]) -> None:
-        """Add annotations to a check run. GitHub keeps the earlier ones."""
-        self._ask("PATCH", f"/check-runs/{number}", {"output": _output(check, lines)})
 
     def retry(self, do: Callable[[], T]) -> T:
         """Return what ``do`` returns. After ``Unsure``, wait and try again.
@@ -329,23 +333,6 @@ class GitHubClient:
             ) from error
         judge(answer, request, self._now(), self._token)
         return answer
-
-
-def _output(check: CheckContent, lines: Sequence[Annotation]) -> dict[str, Any]:
-    output: dict[str, Any] = {"title": check.title, "summary": check.summary}
-    if lines:
-        output["annotations"] = [
-            {
-                "path": line.path,
-                "start_line": line.line,
-                "end_line": line.line,
-                "annotation_level": line.level,
-                "title": line.title,
-                "message": line.message,
-            }
-            for line in lines
-        ]
-    return output
 
 
 def _parsed(answer: requests.Response, kind: type[T], request: str) -> T:

@@ -22,7 +22,6 @@ from perfci.forges.actions import SHA, NothingToPost, PostTarget, same_name
 from perfci.forges.github import (
     CHECK,
     Annotation,
-    Check,
     CheckContent,
     Comment,
     GitHubClient,
@@ -41,14 +40,12 @@ _LONGEST_TITLE = 200
 """Characters of a check's title."""
 _IDENTITY = "perfci/1 "
 """The beginning of the external id of a check that perfci set."""
-_ANNOTATIONS_PER_REQUEST = 50
-"""Annotations that GitHub takes at once."""
 _ReviewedLine = tuple[str, int, str, str]
 """A path, a line in it, the remark's title and its text."""
 _LEVELS: tuple[Level, ...] = ("failure", "warning", "notice")
 """The gravest first."""
-MOST_REMARKS = 200
-"""Most annotations. GitHub takes them in four requests. The comment has the rest."""
+MOST_REMARKS = 50
+"""Most annotations: GitHub takes them with the check. The comment has the rest."""
 _MOST_CASES = 5
 """Cases that an annotation names. The rest are counted."""
 _LONGEST_PATH = 300
@@ -182,9 +179,7 @@ def _lines(text: str) -> list[str]:
 def set_check(client: GitHubClient, head_sha: str, check: CheckContent) -> str:
     """Set the check run of ``head_sha``, and return what was done.
 
-    A run is created with its first annotations. The others are added in batches: GitHub counts the
-    annotations that are there, so after a failure its count shows whether a batch arrived. If a
-    job has set a check of this name, which is no verdict, the check is a failure.
+    If a job has set a check of this name, which is no verdict, the check is a failure.
     """
 
     def look_and_write() -> str:
@@ -199,25 +194,11 @@ def set_check(client: GitHubClient, head_sha: str, check: CheckContent) -> str:
                 shown = replace(
                     check, conclusion="failure", title=clean_line(title, _LONGEST_TITLE)
                 )
-        run = _annotated(client, head_sha, shown, run)
+        run = run or client.create_check(head_sha, shown)
         where = f": {run.html_url}" if run.html_url else ""
         return clean_line(f"check is {shown.conclusion}{where}")
 
     return client.retry(look_and_write)
-
-
-def _annotated(
-    client: GitHubClient, head_sha: str, check: CheckContent, run: Check | None
-) -> Check:
-    there = run.output.annotations_count if run else 0
-    while run is None or there < len(check.annotations):
-        batch = check.annotations[there : there + _ANNOTATIONS_PER_REQUEST]
-        if run is None:
-            run = client.create_check(head_sha, check, batch)
-        else:
-            client.annotate(run.id, check, batch)
-        there += len(batch)
-    return run
 
 
 def check_content(

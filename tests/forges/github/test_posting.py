@@ -218,23 +218,14 @@ def test_the_check_has_conclusion_summary_and_lines(
     assert outcome == f"check is failure: {check['html_url']}"
 
 
-def test_more_than_fifty_annotations_take_further_requests(
-    github: FakeGitHub, client: GitHubClient
-) -> None:
-    set_check(client, HEAD, content(120))
-    assert lines_posted(github) == list(range(1, 121))
-    assert [method for method, _ in github.wrote()] == ["POST", "PATCH", "PATCH"]
-
-
 @pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize("method", ["POST", "PATCH"])
-def test_no_check_and_no_annotation_is_there_twice_after_a_failure(
-    github: FakeGitHub, client: GitHubClient, method: str, when: str
+def test_no_check_is_there_twice_after_a_failure(
+    github: FakeGitHub, client: GitHubClient, when: str
 ) -> None:
-    github.faults = [Fault(method, "check-runs", when)]
-    set_check(client, HEAD, content(120))
+    github.faults = [Fault("POST", "check-runs", when)]
+    set_check(client, HEAD, content(50))
     assert len(github.checks) == 1
-    assert lines_posted(github) == list(range(1, 121))
+    assert lines_posted(github) == list(range(1, 51))
 
 
 def test_the_same_posting_again_leaves_the_check(github: FakeGitHub, client: GitHubClient) -> None:
