@@ -187,17 +187,11 @@ class _Lines:
         """Return an open row's line. Its texts are cleaned, but not escaped."""
         rises = None if row.ratio is None else row.ratio > 1.0
         return {
+            **_texts(row),
             "place": self._places[id(row)],
-            "case": clean_line(row.case) or "unnamed",
             "metric": clean_line(row.metric, 100) if has_numbers(row) else "",
             "status": status_text(row),
-            "sense": traits(row.status).sense,
             "rises": rises if row.difference is None else row.difference > 0,
-            "size": clean_line(change_text(row)),
-            "interval": clean_line(interval_text(row)),
-            "before": clean_line(side_text(row.base, row.unit)),
-            "after": clean_line(side_text(row.head, row.unit)),
-            "note": clean_line(note(row), 600),
             "cause": cause_of(row),
             "why": tuple(self._reasons.pop(row.case, ())[:MOST_LINES]),
         }
@@ -248,20 +242,16 @@ def _table(table: CaseTable, *, open_: bool) -> dict[str, Any]:
 
 def _measured(rows: Outline) -> dict[str, Any]:
     report, timing = rows.report, rows.report.timing
-    environments = [("Environment", report.environment)]
-    if report.base_environment is not None:
-        environments.append(("Base's environment", report.base_environment))
-    notes = report.notes
-    cases = counted(rows.cases, "case")
+    named = {"Environment": report.environment, "Base's environment": report.base_environment}
     return {
         "scope": clean_line(
-            f"{counted(len(report.results), 'comparison')} of {cases}; "
+            f"{counted(len(report.results), 'comparison')} of {counted(rows.cases, 'case')}; "
             f"{counted(timing.rounds, 'round')} in {format_duration(timing.wall_s)}; "
             f"{environment_names((report,))[0]}",
             600,
         ),
-        "notes": [clean_line(note, 2000) for note in notes[:MOST_LINES]],
-        "environments": [(name, _environment(environment)) for name, environment in environments],
+        "notes": [clean_line(note, 2000) for note in report.notes[:MOST_LINES]],
+        "environments": [(name, _environment(each)) for name, each in named.items() if each],
         "command": clean_line(report.command, 60),
     }
 
@@ -283,17 +273,12 @@ def payload(report: Report) -> dict[str, Any]:
         "causes": causes,
         "rows": [
             {
-                "case": clean_line(row.case, 300),
+                **_texts(row),
+                "note": clean_line(note(row).replace("`", ""), _LONGEST_NOTE),
                 "metric": metrics.index((row.metric, row.unit)) if has_numbers(row) else -1,
                 "unit": clean_line(row.unit, 30),
                 "status": statuses.index(row.status),
                 "cause": causes.index(cause_of(row)),
-                "sense": traits(row.status).sense,
-                "size": clean_line(change_text(row), 300),
-                "interval": clean_line(interval_text(row), 300),
-                "before": clean_line(side_text(row.base, row.unit), 300),
-                "after": clean_line(side_text(row.head, row.unit), 300),
-                "note": clean_line(note(row).replace("`", ""), _LONGEST_NOTE),
                 "facts": [[term, clean_line(text, 300)] for term, text in facts(row)],
                 "replay": clean_line(again and again + selection_of(row.case), 2000),
                 "change": _change(row),
@@ -302,6 +287,19 @@ def payload(report: Report) -> dict[str, Any]:
             }
             for row in rows
         ],
+    }
+
+
+def _texts(row: Comparison) -> dict[str, str]:
+    """Return a row's texts, cleaned."""
+    return {
+        "case": clean_line(row.case) or "unnamed",
+        "sense": traits(row.status).sense,
+        "size": clean_line(change_text(row)),
+        "interval": clean_line(interval_text(row)),
+        "before": clean_line(side_text(row.base, row.unit)),
+        "after": clean_line(side_text(row.head, row.unit)),
+        "note": clean_line(note(row), _LONGEST_NOTE),
     }
 
 
