@@ -5,14 +5,11 @@
     │   ├── BenchmarkError      a benchmark is written wrongly; names file and line
     │   │   └── UnfitBenchmark  so that the commit it belongs to can't be measured
     │   ├── UnfitCommit         a commit has no such case, or imports another copy of its package
-    │   ├── NoRepository        there is no repository with a working tree here
-    │   └── NoHistory           there is no history where one is named
+    │   └── NoRepository        there is no repository with a working tree here
     ├── MeasureError      (3)   no trustworthy verdict can be reached
     │   ├── UnbuiltCommit       a commit can't be checked out or built, or none of its files imports
-    │   ├── NoTimeToImport      the budget ended before a benchmark file was imported
-    │   └── BudgetTooShort      the budget ended before anything was compared
+    │   └── NoTimeToImport      the budget ended before a benchmark file was imported
     ├── OutsideError      (4)   git, disk, database or GitHub failed
-    │   ├── SearchRunning       another process searches the same range
     │   └── DamagedFile         a stored file can't be believed: truncated, NaN, another schema
     └── Bug               (4)   perfci failed; made in ``cli/`` of whatever else was raised
 
@@ -98,20 +95,8 @@ class NoTimeToImport(MeasureError):
     """The budget ended before it was known whether a side's benchmark files import."""
 
 
-class BudgetTooShort(MeasureError):
-    """The budget ended before anything was measured that could be reported."""
-
-
 class NoRepository(UsageError):
     """A folder is in no repository, or in one without a working tree."""
-
-
-class NoHistory(UsageError):
-    """There is no history where one is named."""
-
-
-class SearchRunning(OutsideError):
-    """Another process searches the same range for the same change."""
 
 
 def joined_error(errors: Sequence[PerfciError]) -> PerfciError:

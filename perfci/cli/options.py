@@ -75,6 +75,17 @@ def injection(value: str) -> tuple[str, float]:
     return name, share
 
 
+def share(value: str) -> float:
+    """Return ``2%`` or ``0.02`` as a share above 0."""
+    try:
+        parsed = parse_share(value)
+    except ValueError as error:
+        raise click.BadParameter(f"{value!r} can't be read: write {error}") from None
+    if parsed <= 0.0:
+        raise click.BadParameter(f"{value!r} is no change")
+    return parsed
+
+
 def shard(value: str) -> Shard:
     """Return ``2/4`` as the second of four shards."""
     try:

@@ -21,6 +21,7 @@ from perfci.cli.options import (
     refs,
     seed_option,
     select_option,
+    share,
 )
 from perfci.cli.printing import is_quiet, say, show
 from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS
@@ -126,14 +127,19 @@ def _check_outputs(
     "Exit codes: 0 found (each change named has a probability of 95 % or more), 2 usage, 3 not "
     "found (nothing moved, or the time ended before), 4 git or disk.",
 )
-@click.argument("wanted", metavar="GOOD..BAD|CHANGE-ID", shell_complete=refs)
-@history_option
+@click.argument("wanted", metavar="GOOD..BAD", shell_complete=refs)
 @config_option
 @select_option
 @click.option(
     "--metric",
     default="",
     help="The metric to search for (default: the one that moved most).",
+)
+@click.option(
+    "--size",
+    type=share,
+    metavar="SHARE",
+    help="With --metric: how far it moved, such as 2%, if that is less than 5%.",
 )
 @python_option
 @allow_token_option
@@ -152,14 +158,13 @@ def bisect_command(
 
     Commits are compared with GOOD until one is known by 95 %. Commits that can't be built or
     imported are skipped. Each comparison is kept, so the same command continues after a kill.
-    CHANGE-ID is a change that `perfci trend` names, with its case, its metric and its commits.
+    `perfci trend` writes this command for each change.
     """
-    from perfci.commands.bisect import bisect
-    from perfci.commands.bisect_driver import BisectOptions
+    from perfci.commands.bisect import BisectOptions, bisect
     from perfci.commands.project import open_project
     from perfci.report.bisection import render_bisection, render_bisection_json
 
-    options = BisectOptions(quiet=is_quiet(), **given)
+    options = BisectOptions(**given)
     with calling() as caller:
         project = open_project(caller, config_path, seed=seed)
         project.check_outputs({"json": json_path} if json_path else {})

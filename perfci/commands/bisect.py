@@ -1,4 +1,4 @@
-"""``bisect``: searches a range of commits, or the range of a change of the trend.
+"""``bisect``: compares the ends of a range, and measures commits until the answer is known.
 
 The state of a search is kept in a file, so that the same command continues it.
 """
@@ -6,71 +6,100 @@ The state of a search is kept in a file, so that the same command continues it.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from perfci.bisect import Bisection, NamedCommit
-from perfci.bisect.search import Search, SearchState
-from perfci.commands.bisect_driver import BisectDriver, BisectOptions
-from perfci.commands.compare import now
+from msgspec import structs
+
+from perfci.bisect import Bisection, Ended, NamedCommit
+from perfci.bisect.posterior import SessionAnswer
+from perfci.bisect.search import Question, Search, SearchState, SoughtMetric, next_question
+from perfci.commands.compare import MeasureOptions, compare
 from perfci.commands.project import Project
 from perfci.errors import (
     DamagedFile,
-    NoHistory,
-    SearchRunning,
+    MeasureError,
+    NoTimeToImport,
+    OutsideError,
+    PerfciError,
+    UnmeasurableCommit,
     UsageError,
 )
 from perfci.files import read_regular, write_file
 from perfci.measure.checkout.commits import commit_of, commits, parents_of
 from perfci.measure.checkout.disk import explaining, take_if_free
 from perfci.measure.checkout.git import Repository
+from perfci.measure.process_cleanup import measuring_begins
+from perfci.metrics import METRICS
 from perfci.model.codec import CodecError, decode, encode
-from perfci.trend import Change, Trend
+from perfci.model.measuring import DECIDING_ROUNDS
+from perfci.model.words import words
+from perfci.units import counted, format_change, format_value
+from perfci.verdict.policy import MetricPolicy, Policy, metric_policy, standard_error, worse_by
 
-_SHORTEST_ID = 4
-"""Least characters of an id's beginning that may stand for the whole id."""
+if TYPE_CHECKING:
+    from perfci.model.report import Comparison, Report
+
+_LONGEST_REASON = 300
+"""Characters that are kept of the reason why a commit was skipped."""
+_ENDS_THRESHOLD = 0.05
+"""Highest relative threshold for comparing the ends, before it is halved."""
+
+
+@dataclass(frozen=True, slots=True)
+class BisectOptions:
+    """The options of a search, besides its range.
+
+    ``selection`` and ``metric`` narrow down what is searched for. If several cases or metrics
+    remain, the search is for what moved most. ``size`` is the share by which ``metric`` is known to
+    have moved. ``restart`` forgets what an earlier start of the same search measured.
+    """
+
+    selection: str = ""
+    metric: str = ""
+    size: float | None = None
+    python: str | None = None
+    budget_s: float = 3600.0
+    restart: bool = False
 
 
 def bisect(project: Project, wanted: str, options: BisectOptions) -> Bisection:
-    """Search ``wanted``, continuing where an earlier start ended.
+    """Search the range ``wanted``, ``GOOD..BAD``, continuing where an earlier start ended.
 
-    ``wanted`` is a range ``GOOD..BAD`` or the id of a change of the trend. A change brings its own
-    case, metric and commits.
+    MeasureError if nothing moved.
     """
-    if ".." in wanted:
-        return _search(project, commits_of(project.repository, wanted), options)
-    if options.selection or options.metric:
+    if ".." not in wanted:
         raise UsageError(
-            "change-and-case",
-            f"{wanted!r} is no range of commits, and a change of the trend names its own case",
-            "Write GOOD..BAD with both ends. Of a change, leave out -k and --metric.",
+            "bad-range",
+            f"{wanted!r} is no range of commits",
+            "Write GOOD..BAD with both ends, as v1.2..main.",
         )
-    change = _change_named(project, wanted, options.history)
-    return _search(project, *_search_of(project, change, options))
-
-
-def _search_of(
-    project: Project, change: Change, options: BisectOptions
-) -> tuple[SearchState, BisectOptions]:
-    """Return the commits to search for the cause of a change, and the options of that search.
-
-    The range is the one that holds the change with 95 % confidence, not the likeliest range. Raises
-    UsageError if the history doesn't know both ends, or if both are the same commit.
-    """
-    older, newer = change.commits_within
-    if not older or not newer or change.same_commit:
-        raise UsageError(
-            "change-without-commits",
-            f"the change {change.id} lies between runs of one commit, or of unknown commits",
-            "Give a range: perfci bisect GOOD..BAD -k CASE --metric METRIC.",
+    started = project.caller.executor.now()
+    state = _commits_of(project.repository, wanted)
+    path = _state_path(project, state, options)
+    with explaining(f"making {path}"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = take_if_free(path.with_suffix(".lock"))
+        if lock is not None and options.restart:
+            path.unlink(missing_ok=True)
+    if lock is None:
+        raise OutsideError(
+            "search-running",
+            "another perfci searches the same range for the same change",
+            "Wait until it has ended.",
         )
-    series = change.series
-    narrowed = replace(options, case=series.case, metric=series.metric, expected=change.ratio)
-    return commits_of(project.repository, f"{older}..{newer}"), narrowed
+    try:
+        state = _read_state(path) or state
+        return _Driver(project, options, state, partial(_write_state, path), started).run()
+    finally:
+        lock.release(remove=True)
 
 
-def commits_of(repository: Repository, wanted: str) -> SearchState:
+def _commits_of(repository: Repository, wanted: str) -> SearchState:
     """Return a search of the first-parent commits of ``OLD..NEW``, before its first answer."""
     newest_first = commits(repository, wanted)
     before = parents_of(repository, newest_first[-1].sha)
@@ -85,33 +114,11 @@ def commits_of(repository: Repository, wanted: str) -> SearchState:
     return SearchState(NamedCommit(good.sha, good.subject), named, Search(len(named)))
 
 
-def _search(project: Project, state: SearchState, options: BisectOptions) -> Bisection:
-    """Search, continuing where an earlier start ended. MeasureError if nothing moved."""
-    started = project.caller.executor.now()
-    path = _state_path(project, state, options)
-    with explaining(f"making {path}"):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        lock = take_if_free(path.with_suffix(".lock"))
-        if lock is not None and options.restart:
-            path.unlink(missing_ok=True)
-    if lock is None:
-        raise SearchRunning(
-            "search-running",
-            "another perfci searches the same range for the same change",
-            "Wait until it has ended.",
-        )
-    try:
-        state = _read_state(path) or state
-        return BisectDriver(project, options, state, partial(write_state, path), started).run()
-    finally:
-        lock.release(remove=True)
-
-
 def _state_path(project: Project, state: SearchState, options: BisectOptions) -> Path:
     """Return the file that keeps the state of a search."""
     bad = state.commits[-1].sha
     # the configuration, too: another one builds, skips and measures differently
-    goal = (options.selection, options.case, options.metric, repr(project.config))
+    goal = (options.selection, options.metric, repr(project.config))
     parts = (state.good.sha, bad, project.side("head", bad, options.python).python, *goal)
     name = hashlib.sha256("\0".join(parts).encode(errors="surrogateescape")).hexdigest()[:16]
     return project.session_context().cache / project.repository.id / "bisect" / f"{name}.json"
@@ -131,35 +138,314 @@ def _read_state(path: Path) -> SearchState | None:
         ) from error
 
 
-def write_state(path: Path, state: SearchState) -> None:
+def _write_state(path: Path, state: SearchState) -> None:
     """Write the state of a search. OutsideError if the disk is full."""
     with explaining(f"writing {path}"):
         write_file(path, encode(state))
 
 
-def _trend_of_history(project: Project, history: str | None, at: str) -> Trend:
-    """Return the analysed history of the project, as ``perfci trend`` would at the time ``at``."""
-    from perfci.commands.trend import trend_of
-    from perfci.history.store import open_history
+class _SearchEnded(Exception):
+    """The search ends here. The same command continues it."""
 
-    config = project.config
-    with open_history(project.history_address(history), create=False) as opened:
-        return trend_of(opened, project.repository, config.aliases, config.trend, now=at)
+    def __init__(self, ended: Ended) -> None:
+        super().__init__(ended)
+        self.ended: Ended = ended
 
 
-def _change_named(project: Project, given: str, history: str | None) -> Change:
-    """Return the only change whose id is, or begins with, ``given``."""
-    try:
-        changes = _trend_of_history(project, history, now()).changes
-    except NoHistory:
-        if history:
-            raise
-        changes = ()
-    matching = [change for change in changes if change.id.startswith(given)]
-    if len(matching) != 1 or len(given) < _SHORTEST_ID:
-        raise UsageError(
-            "bad-range",
-            f"{given!r} is no range of commits, and {len(matching)} changes have such an id",
-            "Write GOOD..BAD with both ends, as v1.2..main, or an id of `perfci trend`.",
+@dataclass(slots=True)
+class _Driver:
+    """A search in progress. ``keep`` writes its state after each step.
+
+    ``started`` is a time of the caller's clock.
+    """
+
+    project: Project
+    options: BisectOptions
+    state: SearchState
+    keep: Callable[[SearchState], None]
+    started: float
+
+    def run(self) -> Bisection:
+        """Compare the ends, and measure commits until no question is left.
+
+        A signal ends the search with what is known. If nothing is known yet, raises
+        KeyboardInterrupt.
+        """
+        ended: Ended = "done"
+        try:
+            sought = self.state.sought or self._compare_ends()
+            while question := next_question(self.state.search):
+                self._ask(sought, question)
+        except _SearchEnded as enough:
+            ended = enough.ended
+        except KeyboardInterrupt:
+            if self.state.sought is None:
+                raise
+            ended = "interrupted"
+        if self.state.sought is None:
+            raise MeasureError(
+                "budget-too-short",
+                "the time ended before both ends were compared",
+                "Raise --budget, or choose fewer cases with -k.",
+            )
+        return self.state.result(self.state.sought, ended)
+
+    def _compare_ends(self) -> SoughtMetric:
+        """Compare both ends, and choose the selected case and metric that moved most."""
+        question = Question(len(self.state.commits), 0.0)
+        policy = replace(self.project.config.policy, two_sided=True)
+        metric = self.options.metric
+        if metric:
+            policy = gated(policy, metric, ends_threshold(policy, metric, self.options.size))
+        report = self._report(question, (), policy)
+        row = moved_most(report, metric, policy.alpha)
+        answer = _answer_of(row, question, log=_is_ratio(row)) if row else None
+        if row is None or answer is None:
+            if report.interrupted:
+                raise MeasureError(
+                    "nothing-compared", "the search was interrupted before the ends were compared"
+                )
+            if any(_ran_out(report, row.case) for row in report.results):
+                raise _SearchEnded("budget")
+            raise _nothing_moved(report, metric)
+        sought = SoughtMetric(
+            row.case,
+            row.metric,
+            row.unit,
+            row.direction,
+            "log" if _is_ratio(row) else "difference",
+            _environment_of_good(report),
         )
-    return matching[0]
+        self.state.sought = sought
+        self._add(sought, answer, report)
+        return sought
+
+    def _ask(self, sought: SoughtMetric, question: Question) -> None:
+        """Measure one commit, and keep the answer or the reason why it has no answer."""
+        log = sought.scale == "log"
+        threshold = math.expm1(question.margin) if log else question.margin
+        policy = gated(self.project.config.policy, sought.metric, threshold)
+        try:
+            report = self._report(question, (sought.case,), policy)
+        except UnmeasurableCommit as error:
+            self._skip(question, error.message)
+            return
+        if question.base == 0:  # the good end
+            _require_same_environment(report, sought)
+        rows = (row for row in report.results if row.metric == sought.metric)
+        row = next((row for row in rows if row.case == sought.case), None)
+        answer = _answer_of(row, question, log=log) if row else None
+        if row and row.status == "untouched":  # it ran none of the files that differ
+            rounds = report.timing.rounds
+            answer = SessionAnswer(question.position, 0.0, 0.0, 1.0, rounds, question.base)
+        if answer is not None:
+            self._add(sought, answer, report)
+        elif report.interrupted:
+            raise _SearchEnded("interrupted")
+        elif _ran_out(report, sought.case):
+            raise _SearchEnded("budget")
+        else:
+            self._skip(question, _no_answer_reason(report, row))
+
+    def _report(self, question: Question, only: tuple[str, ...], policy: Policy) -> Report:
+        """Compare a question's two commits in the time that is left.
+
+        All commits run the newest commit's benchmark files.
+        """
+        measuring_begins()  # building a side may take minutes, without a report to lose
+        project, state = self.project, self.state
+        left_s = self.options.budget_s - (project.caller.executor.now() - self.started)
+        if left_s <= 0.0:
+            raise _SearchEnded("budget")
+        context = project.session_context()
+        settings = context.config.settings
+        rounds = max(settings.rounds, DECIDING_ROUNDS)  # fewer give no interval
+        most = max(settings.max_rounds, rounds)
+        settings = replace(settings, rounds=rounds, max_rounds=most, budget=left_s, inject={})
+        config = structs.replace(context.config, policy=policy, settings=settings)
+        options = MeasureOptions(
+            self.options.selection,
+            only=only,
+            command="bisect",
+            benchmarks_of=project.repository.resolve(state.commits[-1].sha),
+        )
+        base, head = (
+            project.side(name, state.at(position).sha, self.options.python)
+            for name, position in (("base", question.base), ("head", question.position))
+        )
+        try:
+            _, report = compare(replace(context, config=config), base, head, options)
+        except NoTimeToImport as error:
+            raise _SearchEnded("budget") from error
+        return report
+
+    def _skip(self, question: Question, why: str) -> None:
+        self.state.skip(question.position, why[:_LONGEST_REASON])
+        self.keep(self.state)
+        self._say(f"{self.state.at(question.position).short}  skipped: {why}")
+
+    def _add(self, sought: SoughtMetric, answer: SessionAnswer, report: Report) -> None:
+        """Keep and show an answer. An interrupted session ends the search after its answer."""
+        self.state.add(answer)
+        self.keep(self.state)
+        size = (
+            format_change(math.exp(answer.change))
+            if sought.scale == "log"
+            else f"{'+' if answer.change > 0 else ''}{format_value(answer.change, sought.unit)}"
+        )
+        commit, base = self.state.at(answer.position), self.state.at(answer.base)
+        rounds = counted(answer.rounds, "round")
+        self._say(f"{commit.short}  {size} against {base.short}, {rounds}  {commit.subject}")
+        if report.interrupted:
+            raise _SearchEnded("interrupted")
+
+    def _say(self, text: str) -> None:
+        self.project.caller.say(text, err=True)
+
+
+def _environment_of_good(report: Report) -> str:
+    """Return base's environment. Head's differs if a side's own build installs other versions."""
+    return (report.base_environment or report.environment).key
+
+
+def _require_same_environment(report: Report, sought: SoughtMetric) -> None:
+    if (environment := _environment_of_good(report)) != sought.environment:
+        raise MeasureError(
+            "another-environment",
+            "the search so far was measured in another environment "
+            f"({sought.environment}, now {environment})",
+            "Start again with --restart.",
+        )
+
+
+def _nothing_moved(report: Report, metric: str) -> PerfciError:
+    if metric and not any(row.metric == metric for row in report.results):
+        known = sorted({row.metric for row in report.results})
+        return UsageError(
+            "unknown-metric",
+            f"no case that was compared has the metric {metric!r}",
+            f"It has {', '.join(known)}." if known else "See `perfci compare` of the two ends.",
+        )
+    for failure in report.failures:
+        return MeasureError(
+            "ends-not-compared",
+            f"the ends can't be compared: {failure.case}, {failure.side}: {failure.message}",
+            "Choose ends that can be measured. `perfci compare` of the two shows more.",
+        )
+    return MeasureError(
+        "nothing-moved",
+        f"between the ends, {metric or 'every metric'} differs by no more than chance",
+        "Choose the case with -k and the metric with --metric, or an older good commit.",
+    )
+
+
+def gated(policy: Policy, metric: str, threshold: float | None = None) -> Policy:
+    """Return a policy in which ``metric`` alone decides how many rounds a session has.
+
+    A change in either direction counts. Other metrics are only shown. Without ``threshold``,
+    ``metric`` keeps its own.
+    """
+    usual = policy.metrics.get(metric)
+    if usual is None:
+        usual = metric_policy(METRICS[metric]) if metric in METRICS else None
+    metrics = {name: replace(policy.of(known), gate="info") for name, known in METRICS.items()}
+    metrics[metric] = MetricPolicy(usual.threshold if usual else 0.05, "fail", "inconclusive")
+    margins = {} if threshold is None else {metric: threshold}
+    return replace(policy, metrics=metrics, margins=margins, two_sided=True)
+
+
+def ends_threshold(policy: Policy, metric: str, size: float | None = None) -> float:
+    """Return the threshold for comparing the ends when ``metric`` is searched for.
+
+    A user who names the metric knows that it moved, perhaps by less than the metric's threshold. So
+    this one is half of that. For a ratio, it is also at most half of 5 %, and of ``size``.
+    """
+    configured = policy.metrics.get(metric)
+    known = METRICS.get(metric)
+    default = known.threshold if known else _ENDS_THRESHOLD
+    threshold = configured.threshold if configured else default
+    if known is not None and (known.absolute or known.kind == "exact"):
+        return threshold / 2.0
+    return min(threshold, _ENDS_THRESHOLD, size or 1.0) / 2.0
+
+
+def moved_most(report: Report, metric: str, alpha: float) -> Comparison | None:
+    """Return the row to search for, or None if nothing of ``metric`` (any, if empty) moved.
+
+    Gating rows come first, then regressions before improvements, then the largest change in units
+    of the threshold.
+    """
+    moved = [
+        row
+        for row in report.results
+        if (row.metric == metric or not metric)
+        and (
+            row.status in {"regressed", "improved"}
+            or (row.method == "paired_t" and row.p is not None and _adjusted(row) < alpha)
+        )
+        and _answer_of(row, Question(1, 0.0), log=_is_ratio(row)) is not None
+    ]
+
+    def rank(row: Comparison) -> tuple[bool, bool, bool, float]:
+        change = abs(worse_by(row)[0] or 0.0)
+        times = change / row.threshold if row.threshold else math.inf
+        return row.gate == "fail", row.status == "regressed", row.status == "improved", times
+
+    return max(moved, key=rank, default=None)
+
+
+def _adjusted(row: Comparison) -> float:
+    """Return the row's adjusted p, else its p, else 1."""
+    p = row.p if row.p_adjusted is None else row.p_adjusted
+    return 1.0 if p is None else p
+
+
+def _is_ratio(row: Comparison) -> bool:
+    """Return whether a row's change is searched for as a ratio. An exact amount may be zero."""
+    return row.difference is None and row.method != "exact"
+
+
+def _answer_of(row: Comparison, question: Question, *, log: bool) -> SessionAnswer | None:
+    """Return a row's answer about the commit, or None if the row has no interval.
+
+    With ``log`` the answer is the logarithm of the ratio.
+    """
+    if log:
+        change = math.log(row.ratio) if row.ratio else None
+    elif row.difference is not None:
+        change = row.difference
+    else:
+        centers = [side.center if side else None for side in (row.base, row.head)]
+        change = None if None in centers else centers[1] - centers[0]  # type: ignore[operator]
+    rounds = row.base.workers if row.base else 0
+    if change is None or not math.isfinite(change):
+        return None
+    # the interval is the point 1: both sides had the same values, so there is no standard error
+    same = row.method != "exact" and row.se is None and change == 0.0 and row.ratio_lo == 1.0
+    if row.method == "exact" or same:
+        return SessionAnswer(question.position, change, 0.0, 1.0, rounds, question.base)
+    se = row.se if row.se is not None else standard_error(row)
+    if se is None or row.df is None:
+        return None
+    return SessionAnswer(question.position, change, se, row.df, rounds, question.base)
+
+
+def _ran_out(report: Report, case: str) -> bool:
+    """Return whether time ran out before a case had enough rounds for an interval."""
+    rows = [row for row in report.results if row.case == case]
+    if any(failure.case == case for failure in report.failures):
+        return False
+    if any(row.status == "untouched" for row in rows):
+        return False
+    if any(finding.code == "budget-ended" for row in rows for finding in row.findings):
+        return True
+    return 0 < max((row.base.workers for row in rows if row.base), default=0) < DECIDING_ROUNDS
+
+
+def _no_answer_reason(report: Report, row: Comparison | None) -> str:
+    """Return in words why a report has no answer about the commit."""
+    for failure in report.failures:
+        return f"{failure.kind}: {failure.message}"
+    if row is None:
+        return "it doesn't have the case"
+    return "; ".join(map(words, row.findings)) or "it can't be compared with the good commit"

@@ -13,7 +13,6 @@ from perfci.commands.compare import MeasureOptions, compare, now, run, selected_
 from perfci.commands.history import require_own, runner_name
 from perfci.commands.project import Project, interpreter
 from perfci.errors import (
-    BudgetTooShort,
     MeasureError,
     NoTimeToImport,
     PerfciError,
@@ -93,9 +92,9 @@ class NightSummary:
     budget_s: float = 0.0
 
     def require_progress(self) -> None:
-        """Raise BudgetTooShort if not one case was done within the budget."""
+        """Raise MeasureError if not one case was done within the budget."""
         if not self.recorded and self.left and not self.interrupted:
-            raise BudgetTooShort(
+            raise MeasureError(
                 "budget-too-short",
                 f"not one case was done: {format_duration(self.wall_s)} went by, and what is left "
                 f"of the {format_duration(self.budget_s)} of --budget is too short for more",

@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Engine, Table, create_engine, event, inspect,
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError, OperationalError
 
-from perfci.errors import DamagedFile, NoHistory, OutsideError, PerfciError, UsageError
+from perfci.errors import DamagedFile, OutsideError, PerfciError, UsageError
 from perfci.history import tables
 from perfci.history.address import HistoryAddress, file_address
 from perfci.version import VERSION
@@ -146,7 +146,7 @@ def require_current(database: Database, *, create: bool) -> None:
         )
     if address.path is not None:
         held = f"it holds {', '.join(names[:3])}" if names else "it holds no tables"
-        raise NoHistory(
+        raise UsageError(
             "no-history",
             f"{address.path} is a SQLite database, and no history of perfci's: {held}",
             "Name another file.",
@@ -180,7 +180,7 @@ def _require_file(path: Path, *, create: bool) -> None:
             "Choose another path with --history, or give this user the right to write there.",
         ) from error
     if not path.is_file():
-        raise NoHistory(
+        raise UsageError(
             "no-history", f"{path} is no file", "Name a file, or one that doesn't exist yet."
         )
 
@@ -200,8 +200,8 @@ def _make(path: Path) -> None:
         made.unlink(missing_ok=True)
 
 
-def _missing(shown: str) -> NoHistory:
-    return NoHistory(
+def _missing(shown: str) -> UsageError:
+    return UsageError(
         "no-history",
         f"there is no history at {shown}",
         "`perfci run --record` begins one; --history, PERFCI_HISTORY or `history` in "

@@ -10,6 +10,7 @@ from statistics import median
 from urllib.parse import urlsplit
 
 from perfci.report.clean import clean_line
+from perfci.report.rows import selection_of
 from perfci.trend import (
     Change,
     Drift,
@@ -136,12 +137,18 @@ def event_text(event: TrendEvent) -> str:
 
 
 def bisect_command(event: TrendEvent) -> str:
-    """Return the command that searches for an event's commit, or "" if no commit made it."""
+    """Return the command that searches for an event's commit, or "" if no commit made it.
+
+    It searches the range that holds the change with 95 % confidence, not the likeliest range.
+    """
     change = event.outstanding[0]
-    known = all(change.commits_within) and not change.same_commit
-    if not known or event.kind == "environment":
+    selection = selection_of(change.series.case)
+    known = all(map(_SHA.fullmatch, change.commits_within)) and not change.same_commit
+    if not known or not selection or event.kind == "environment":
         return ""
-    return f"perfci bisect {quote(clean_line(change.id, 100))}"
+    size = f" --size {abs(change.ratio - 1.0):.1%}" if change.ratio else ""
+    metric = quote(clean_line(change.series.metric, 100))
+    return f"perfci bisect {_range(change.commits_within)} -k {selection} --metric {metric}{size}"
 
 
 def place_text(change: Change) -> str:

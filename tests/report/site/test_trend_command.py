@@ -193,12 +193,13 @@ def test_what_people_decide_is_in_every_report_with_its_reason(
     with closing(sqlite3.connect(recorded.history)) as connection, connection:
         connection.execute("UPDATE perfci_runs SET subject = subject || ' (#12)'")
     (first,) = recorded.trend()["events"]
-    assert first["bisect"] == f"perfci bisect {first['changes'][0]}"
+    assert first["bisect"].startswith(f"perfci bisect {recorded.shas[STEP_AT - 1][:10]}..")
+    assert " -k work --metric latency_p50 --size 1" in first["bisect"]
     assert first["pull_request"] == "https://github.com/octo/models/pull/12"
     site = tmp_path / "site"
     recorded.trend("--html", str(site))
     page = (site / "index.html").read_text()
-    assert f"<code>perfci bisect {first['changes'][0]}</code>" in page
+    assert f"<code>{first['bisect']}</code>" in page
     assert '<a href="https://github.com/octo/models/pull/12" rel="noopener">#12</a>' in page
 
     with open_history(str(recorded.history)) as history:
