@@ -266,6 +266,7 @@ def statistics_text(row: Comparison) -> str:
 class CaseWhy:
     """A reason why a case moved, and in ``more`` all further lines about the case.
 
+    ``counts`` are the case's exact metrics that got worse: the surest evidence, which goes first.
     ``explains`` is false if all differences go the other way than the rows that moved.
     """
 
@@ -273,11 +274,13 @@ class CaseWhy:
     lead: Difference
     more: tuple[str, ...]
     explains: bool = True
+    counts: str = ""
 
     @property
     def text(self) -> str:
         """The reason in words."""
-        return words(self.lead) if self.explains else f"{UNEXPLAINED}; {words(self.lead)}"
+        unexplained = "" if self.explains or self.counts else UNEXPLAINED
+        return "; ".join(filter(None, (self.counts, unexplained, words(self.lead))))
 
     @property
     def place(self) -> str:
@@ -298,11 +301,23 @@ def whys(report: Report) -> tuple[CaseWhy, ...]:
             continue
         leads = leading(why.differences, (row for row in report.results if _moved(row, why.case)))
         more = tuple(_more_lines(why, leads, report))
-        for number, lead in enumerate(leads):
-            reasons.append(CaseWhy(why.case, lead, () if number else more))
-        if not leads:
-            reasons.append(CaseWhy(why.case, why.differences[0], more[1:], explains=False))
+        counts = _counts_that_rose(report, why.case)
+        if leads:
+            reasons.append(CaseWhy(why.case, leads[0], more, counts=counts))
+            reasons += [CaseWhy(why.case, lead, ()) for lead in leads[1:]]
+        else:
+            first = why.differences[0]
+            reasons.append(CaseWhy(why.case, first, more[1:], explains=False, counts=counts))
     return tuple(reasons)
+
+
+def _counts_that_rose(report: Report, case: str) -> str:
+    return ", ".join(
+        f"{metric_words(row.metric)} {side_text(row.base, row.unit)} → "
+        f"{side_text(row.head, row.unit)}"
+        for row in report.results
+        if (row.case, row.method, row.status) == (case, "exact", "regressed") and row.gate == "info"
+    )
 
 
 def _more_lines(why: Why, leads: Sequence[Difference], report: Report) -> Iterator[str]:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from html import unescape
+
+import pytest
 
 from perfci.model.report import Explanation
+from perfci.report.exporters import TERMINAL
 from perfci.report.exporters.json import render as render_json
 from perfci.report.exporters.markdown import render as render_markdown
 from perfci.report.reading import read_report
-from tests.report.examples import EAGER, rendered, rich_report, why_of
+from perfci.report.rows import metric_words
+from tests.report.examples import EAGER, rendered, rich_report, row, why_of
 
 OPERATOR, LINE = "aten::copy_", "lib/encoder.py"
 COPIES, SLOWER = why_of(EAGER).differences
@@ -48,6 +53,20 @@ def test_the_reasons_of_what_the_table_shows_go_first() -> None:
     assert "encoder" in open_reasons[0]
     folded = text.partition("**More reasons why**")[2]
     assert len(re.findall(r"<code>other\d+</code>", folded)) == 20 - 7
+
+
+@pytest.mark.parametrize("metric", ["captured_calls", "generated_kernels", "graphs"])
+@pytest.mark.parametrize("format_name", [TERMINAL, "markdown", "html"])
+def test_exact_numbers_that_rose_go_first(metric: str, format_name: str) -> None:
+    more, fewer = (
+        row(EAGER, metric, before, after, status)
+        for before, after, status in ((94, 188, "regressed"), (94, 47, "improved"))
+    )
+    report = replace(REPORT, results=(*REPORT.results, more))
+    said = unescape(re.sub(r"<[^>]*>|`", "", rendered(report, format_name))).replace("\u200b", "")
+    assert f"{metric_words(metric)} 94 → 188; aten::copy_ 1 → 13 calls" in " ".join(said.split())
+    report = replace(REPORT, results=(*REPORT.results, fewer))
+    assert "94 → 47; " not in rendered(report, format_name)
 
 
 def test_the_page_has_all_of_it_at_the_row() -> None:
