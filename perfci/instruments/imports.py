@@ -30,6 +30,8 @@ _IMPORTERS = ("<frozen importlib", f"{os.sep}importlib{os.sep}", __file__)
 _LONGEST_NAME = 200
 _LEAST_S = 0.001
 """Least time of new or gone imports that is reported."""
+_SWAPPED_SHARE = 0.1
+"""An import replaces another if their times differ by no more than this share of the longer one."""
 _LEAST_CPU_S, _LEAST_SHARE = 0.002, 0.5
 """An own module is slower if it takes this much longer: in s of processor time, and as a share of
 the other side's. By the clock, another program may be the cause.
@@ -206,11 +208,14 @@ def differences(base: Sequence[Recorded], head: Sequence[Recorded]) -> Iterator[
     before, after = (
         {row[0]: _Module(*row) for row in recorded["modules"]} for recorded in (base[0], head[0])
     )
-    for code, these, others, sign in (
-        ("import-new", after, before, 1.0),
-        ("import-gone", before, after, -1.0),
-    ):
-        for entry in _entries(these, others):
+    new, gone = list(_entries(after, before)), list(_entries(before, after))
+    for entry in tuple(new):  # what replaces an import in the same time is no difference
+        like = (old for old in gone if _takes_as_long(entry, old))
+        if (old := next(like, None)) is not None:
+            new.remove(entry)
+            gone.remove(old)
+    for code, entries, sign in (("import-new", new, 1.0), ("import-gone", gone, -1.0)):
+        for entry in entries:
             if entry.seconds >= _LEAST_S:
                 yield _difference(
                     code, sign * entry.seconds, entry.file, entry.line,
@@ -228,6 +233,11 @@ def differences(base: Sequence[Recorded], head: Sequence[Recorded]) -> Iterator[
                 "import-time", now.self_s - was.self_s, now.origin if now.own else "", 0,
                 module=name, before=was.self_s, after=now.self_s,
             )  # fmt: skip
+
+
+def _takes_as_long(entry: _Entry, other: _Entry) -> bool:
+    longer = max(entry.seconds, other.seconds)
+    return abs(entry.seconds - other.seconds) <= _SWAPPED_SHARE * longer
 
 
 def _difference(code: str, seconds: float, file: str, line: int, **arguments: Plain) -> Difference:

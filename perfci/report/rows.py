@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from perfci.instruments import words
 from perfci.metrics import METRICS
 from perfci.model.finding import Difference, Why
-from perfci.model.report import Accepted, Comparison, Estimate, Explanation, Method, Report
+from perfci.model.report import Accepted, Comparison, Estimate, Method, Report
 from perfci.model.status import Cause
 from perfci.report.clean import clean_line
 from perfci.stats.evidence import magnitude
@@ -264,51 +264,45 @@ def statistics_text(row: Comparison) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CaseWhy:
-    """A reason why a case moved, and in ``more`` all further lines about the case.
-
-    ``counts`` are the case's exact metrics that got worse: the surest evidence, which goes first.
-    ``explains`` is false if all differences go the other way than the rows that moved.
-    """
+    """A reason why a case moved, or one ``metric`` of it. ``more`` has all other lines on it."""
 
     case: str
-    lead: Difference
-    more: tuple[str, ...]
-    explains: bool = True
-    counts: str = ""
-
-    @property
-    def text(self) -> str:
-        """The reason in words."""
-        unexplained = "" if self.explains or self.counts else UNEXPLAINED
-        return "; ".join(filter(None, (self.counts, unexplained, words(self.lead))))
+    metric: str
+    text: str
+    file: str
+    line: int
+    more: tuple[str, ...] = ()
 
     @property
     def place(self) -> str:
         """The reason's place as ``file:line``, or nothing."""
-        return _at(self.lead.file, self.lead.line).removeprefix(", ")
+        return _at(self.file, self.line).removeprefix(", ")
 
 
 def whys(report: Report) -> tuple[CaseWhy, ...]:
-    """Return why cases moved, for those in which instruments found differences.
-
-    Each case has its likeliest reason first, then a reason for each moved row that the first
-    doesn't explain. ``more`` also has the workers' explanations of the case, unless a difference
-    names the same line of code.
-    """
-    reasons = []
-    for why in report.why:
-        if not why.differences:
-            continue
-        leads = leading(why.differences, (row for row in report.results if _moved(row, why.case)))
-        more = tuple(_more_lines(why, leads, report))
-        counts = _counts_that_rose(report, why.case)
-        if leads:
-            reasons.append(CaseWhy(why.case, leads[0], more, counts=counts))
-            reasons += [CaseWhy(why.case, lead, ()) for lead in leads[1:]]
-        else:
-            first = why.differences[0]
-            reasons.append(CaseWhy(why.case, first, more[1:], explains=False, counts=counts))
+    """Return why cases moved: by what instruments found, else by their workers' explanations."""
+    reasons = [reason for why in report.why if why.differences for reason in _of_case(why, report)]
+    explained = {reason.case for reason in reasons}
+    causes = [each for each in dict.fromkeys(report.explanations) if each.case not in explained]
+    reasons += [CaseWhy(each.case, each.metric, each.text, each.file, each.line) for each in causes]
     return tuple(reasons)
+
+
+def _of_case(why: Why, report: Report) -> Iterator[CaseWhy]:
+    """Yield the case's likeliest reason, then one for each moved row that it doesn't explain.
+
+    Exact metrics that got worse go first: no noise makes them. ``more`` also has the workers'
+    explanations of the case, unless a difference names the same line of code.
+    """
+    leads = leading(why.differences, (row for row in report.results if _moved(row, why.case)))
+    counts = _counts_that_rose(report, why.case)
+    first = counts if leads or counts else UNEXPLAINED
+    shown = leads or why.differences[:1]
+    more = tuple(_more_lines(why, shown, report))
+    for lead in shown:
+        text = "; ".join(filter(None, (first, words(lead))))
+        yield CaseWhy(why.case, "", text, lead.file, lead.line, more)
+        first, more = "", ()
 
 
 def _counts_that_rose(report: Report, case: str) -> str:
@@ -333,14 +327,6 @@ def _more_lines(why: Why, leads: Sequence[Difference], report: Report) -> Iterat
 
 def _moved(row: Comparison, case: str) -> bool:
     return row.case == case and row.status in {"regressed", "improved"} and row.gate != "info"
-
-
-def other_explanations(report: Report) -> tuple[Explanation, ...]:
-    """Return the workers' explanations of the cases that ``whys`` leaves out, each once."""
-    explained = {why.case for why in report.why if why.differences}
-    return tuple(
-        cause for cause in dict.fromkeys(report.explanations) if cause.case not in explained
-    )
 
 
 def _at(file: str, line: int) -> str:

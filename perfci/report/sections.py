@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from perfci.model.report import Comparison, Report
@@ -25,7 +24,7 @@ from perfci.report.outline import (
     shown_failures,
     undecided_warnings,
 )
-from perfci.report.rows import metric_words, other_explanations, replay_line, whys
+from perfci.report.rows import metric_words, replay_line, whys
 from perfci.units import counted, first_of, listed
 
 Section = Mapping[str, Any]
@@ -314,27 +313,11 @@ def _next_step(report: Report, shown: Sequence[Comparison]) -> str:
     return "Reproduce"
 
 
-@dataclass(frozen=True, slots=True)
-class Because:
-    """A reason why a case moved. Without a ``metric`` it is about the whole case."""
-
-    case: str
-    metric: str
-    text: str
-    file: str
-    line: int
-
-
 def _why(report: Report, shown: Sequence[Comparison]) -> dict[str, Any]:
     """Return why cases moved, those of ``shown`` rows first: in the open, and in folds."""
     every = whys(report)
-    reasons = [Because(why.case, "", why.text, why.lead.file, why.lead.line) for why in every]
-    reasons += [
-        Because(cause.case, cause.metric, cause.text, cause.file, cause.line)
-        for cause in other_explanations(report)
-    ]
     places = {case: place for place, case in enumerate(dict.fromkeys(row.case for row in shown))}
-    reasons.sort(key=lambda reason: places.get(reason.case, len(places)))
+    reasons = sorted(every, key=lambda reason: places.get(reason.case, len(places)))
     return {
         "because": reasons[:_MOST_ROWS],
         "more_because": reasons[_MOST_ROWS:],

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 import perfci
-from perfci.errors import OutsideError
 from perfci.report.clean import Safe, code, escape, fence, prose, sentences
 
 if TYPE_CHECKING:
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 
 LIMIT = 60_000
 """Characters of a comment. GitHub takes 65,536. The difference is for lines that are added."""
-_REINSTALL = "Install perfci again, from where it came."
 _UNBROKEN = 48
 """Characters of the longest name that stays on one line next to a wide column."""
 _WORD_END = re.compile(r"(?:[,=./_-]|&#91;)(?=\w)")
@@ -40,23 +38,15 @@ _ROOM = 400
 
 
 def template_folder() -> Path:
-    """Return the folder of the templates. OutsideError where an installation lacks it."""
+    """Return the folder of the templates."""
     package = Path(perfci.__file__).parent
-    for folder in (package / "templates", package.parent / "templates"):
-        if (folder / "comment.md.j2").is_file():
-            return folder
-    raise OutsideError("no-templates", f"{package} lacks its templates", _REINSTALL)
+    inside = package / "templates"
+    return inside if inside.is_dir() else package.parent / "templates"
 
 
 def read_template(name: str) -> str:
-    """Return the text of one template. OutsideError where it can't be read."""
-    path = template_folder() / name
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise OutsideError(
-            "no-template", f"{path} can't be read: {error.strerror}", _REINSTALL
-        ) from error
+    """Return the text of one template."""
+    return (template_folder() / name).read_text(encoding="utf-8")
 
 
 def render_html(name: str, context: Mapping[str, Any]) -> bytes:

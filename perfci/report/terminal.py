@@ -37,7 +37,6 @@ from perfci.report.rows import (
     has_numbers,
     interval_text,
     note,
-    other_explanations,
     replay_of,
     side_interval,
     side_text,
@@ -346,23 +345,20 @@ def _failures(failures: Sequence[Failure], width: int) -> Iterator[Text]:
 
 
 def _why(report: Report, width: int, *, verbose: bool) -> Iterator[Text]:
-    known, explanations = whys(report), other_explanations(report)
-    told = {cause.case for cause in explanations}
+    known = whys(report)
+    told = {reason.case for reason in known}
     unknown = [
         why for why in report.why if not why.differences and (why.untold or why.case not in told)
     ]
-    if known or explanations or unknown:
+    if known or unknown:
         yield Text()
         yield Text("Why", "bold")
-    for why in known:
-        place = f", {why.place}" if why.place else ""
-        yield from wrapped(clean_prose(f"{why.case}: {why.text}{place}", 600), 2, width)
-        for line in why.more if verbose else ():
+    for reason in known:
+        about = f"{reason.case} {reason.metric}".rstrip()
+        place = f", {reason.place}" if reason.place else ""
+        yield from wrapped(clean_prose(f"{about}: {reason.text}{place}", 600), 2, width)
+        for line in reason.more if verbose else ():
             yield from wrapped(clean_prose(line, 600), 4, width, "dim")
-    for cause in explanations:
-        place = f" ({cause.file}:{cause.line})" if cause.file else ""
-        text = f"{cause.case} {cause.metric}: {cause.text}{place}"
-        yield from wrapped(clean_prose(text, 600), 2, width)
     for silent in unknown:
         for line in tuple(unavailable_lines(silent)) or (UNEXPLAINED,):
             yield from wrapped(clean_prose(f"{silent.case}: {line}", 600), 2, width, "dim")

@@ -33,8 +33,6 @@ _AMOUNTS = {
 """By code: the arguments of a difference that are times."""
 _LIGHT_SHARE = 0.02
 """A timed difference is light below this share of the longest one."""
-_SWAPPED_SHARE = 0.1
-"""Two imports cancel out if their times differ by no more than this share of the longer one."""
 _MOVED_METRICS = {
     "import_time": ("import_time", "cold_start"),
     "compile_time": ("compile_time", "cold_start"),
@@ -52,14 +50,12 @@ def ranked(
 
     Differences that explain a row of ``moved`` come first. Among equals, those on a changed line
     come first, unless they are light, then those with the most seconds, then the most bytes. The
-    instrument's place decides between differences that have neither. Imports that cancel out come
-    last. A difference that isn't exact counts only if it explains a row, because the row was
-    measured in many processes. Python's time on a line that calls operators more often belongs to
-    these operators, and counts for them, too.
+    instrument's place decides between differences that have neither. A difference that isn't exact
+    counts only if it explains a row, because the row was measured in many processes. Python's time
+    on a line that calls operators more often belongs to these operators, and counts for them, too.
     """
     differences = _with_shares(tuple(differences), moved)
     places = {name: instrument.place for name, instrument in instruments().items()}
-    swapped = _cancelling(differences)
 
     def explains_a_row(difference: Difference) -> bool:
         return any(explains(difference, row) for row in moved)
@@ -86,9 +82,8 @@ def ranked(
     def is_light(difference: Difference) -> bool:
         return difference.code in _TIMED and weight_s(difference) < _LIGHT_SHARE * longest_s
 
-    def rank(difference: Difference) -> tuple[bool, bool, bool, float, float, int]:
+    def rank(difference: Difference) -> tuple[bool, bool, float, float, int]:
         return (
-            difference in swapped,
             bool(moved) and not explains_a_row(difference),
             not difference.hunk or is_light(difference),
             -weight_s(difference),
@@ -153,8 +148,6 @@ def leading(
     none, is passed over, however large it is.
     """
     rows = tuple(moved)
-    swapped = _cancelling(differences)
-    differences = [difference for difference in differences if difference not in swapped]
     leads = [next((each for each in differences if not rows or _fits(each, rows)), None)]
     leads += [
         next((difference for difference in differences if explains(difference, row)), None)
@@ -165,23 +158,6 @@ def leading(
         if lead is not None and lead not in distinct:
             distinct.append(lead)
     return tuple(distinct)
-
-
-def _cancelling(differences: Iterable[Difference]) -> list[Difference]:
-    """Return the imports that one side alone has and that take as long as one the other has."""
-    imports = [difference for difference in differences if difference.metric == "import_time"]
-    gone = [difference for difference in imports if difference.seconds < 0.0]
-    swapped: list[Difference] = []
-    for new in (difference for difference in imports if difference.seconds > 0.0):
-        old = next((old for old in gone if _cancels(new.seconds, -old.seconds)), None)
-        if old is not None:
-            gone.remove(old)
-            swapped += (new, old)
-    return swapped
-
-
-def _cancels(gained: float, lost: float) -> bool:
-    return abs(gained - lost) <= _SWAPPED_SHARE * max(gained, lost)
 
 
 def _fits(difference: Difference, rows: Sequence[Comparison]) -> bool:

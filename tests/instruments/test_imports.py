@@ -172,3 +172,22 @@ def test_a_worker_records_up_to_the_end_of_its_first_call(tmp_path: Path) -> Non
     (one,) = differences(*recorded)
     assert (one.code, one.arguments["module"]) == ("import-new", "slow")
     assert (one.file, one.line) == ("model.py", 2)
+
+
+@pytest.mark.parametrize(
+    ("new_s", "gone_s", "codes"),
+    [
+        (0.100, 0.095, []),
+        (0.095, 0.100, []),
+        (0.100, 0.080, ["import-new", "import-gone"]),
+        (0.080, 0.100, ["import-new", "import-gone"]),
+    ],
+)
+def test_an_import_that_replaces_another_in_the_same_time_is_no_difference(
+    new_s: float, gone_s: float, codes: list[str]
+) -> None:
+    base, head = (
+        [{"modules": [[name, "", "model.py", 3, took_s, took_s, f"/lib/{name}.py", False]]}]
+        for name, took_s in (("old", gone_s), ("new", new_s))
+    )
+    assert [one.code for one in differences(base, head)] == codes

@@ -43,7 +43,6 @@ from perfci.report.rows import (
     limit_text,
     measured_text,
     note,
-    other_explanations,
     p_text,
     replay_command,
     selection_of,
@@ -173,11 +172,9 @@ class _Lines:
         self._places = {id(row): place for place, row in enumerate(report.results)}
         self._reasons: dict[str, list[str]] = {}
         for why in whys(report):
+            about = f"{why.metric}: " if why.metric else ""
             place = f" ({why.place})" if why.place else ""
-            self._add(why.case, f"{why.text}{place}", *why.more)
-        for cause in other_explanations(report):
-            place = f" ({cause.file}:{cause.line})" if cause.file else ""
-            self._add(cause.case, f"{cause.metric}: {cause.text}{place}")
+            self._add(why.case, f"{about}{why.text}{place}", *why.more)
 
     def _add(self, case: str, *lines: str) -> None:
         reasons = self._reasons.setdefault(case, [])
