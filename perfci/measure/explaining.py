@@ -17,7 +17,6 @@ from perfci.instruments import Instrument, Recorded, instruments, words
 from perfci.measure.plan import SidePlan
 from perfci.measure.process_cleanup import measuring_begins, measuring_ended
 from perfci.measure.progress import CaseState
-from perfci.measure.used_code import changed_lines_of
 from perfci.measure.workers import BudgetEnded, TreeDeleted, Worker, WorkerEnded
 from perfci.measure.workplace import Workplace
 from perfci.model.case import Failure
@@ -71,7 +70,7 @@ def explain_case(
             unavailable[name] = f"what it recorded can't be read ({type(error).__name__})"
             continue
         differences += found
-    changed = changed_lines_of(workplace.plan, workplace.plan.sides[-1])
+    changed = workplace.plan.differences.lines_of(workplace.plan.sides[-1])
     return Why(state.case.id, ranked(with_hunks(differences, changed), moved), unavailable)
 
 
@@ -94,7 +93,7 @@ class _SideRecorder:
     ) -> None:
         self._plan, self._executor, self._state = workplace.plan, workplace.executor, state
         self._side = side
-        lines = changed_lines_of(workplace.plan, side)
+        lines = workplace.plan.differences.lines_of(side)
         self._changed = {file: tuple(sorted(of)) for file, of in lines.items()}
         self._round = _COLD_ROUND if cold else _WARM_ROUND
         self._waiting = [*instruments().values()]

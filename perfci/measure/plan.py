@@ -13,7 +13,7 @@ from pathlib import Path
 from perfci.config.loading import Config
 from perfci.measure.checkout.build import activated
 from perfci.measure.checkout.disk import remove_folder
-from perfci.measure.checkout.trees import Overlay
+from perfci.measure.checkout.trees import ChangedLines, Overlay
 from perfci.measure.code_guard import CodePlaces, WorkerWatch
 from perfci.measure.machine.cores import CorePlan
 from perfci.measure.machine.isolation import child_environment
@@ -76,13 +76,19 @@ class Differences:
     anything of sides that are built or have their own Python. It is None for a commit that is
     compared with itself, too. ``harmless`` are all of them if they are prose or tests, else
     nothing. ``sources`` are the Python files that a benchmark should exercise. ``python_alone``:
-    nothing differs but Python files and prose.
+    nothing differs but Python files and prose. ``lines`` are those that differ in Python files.
     """
 
     seen: frozenset[str] | None = None
     harmless: frozenset[str] = frozenset()
     sources: tuple[str, ...] = ()
     python_alone: bool = False
+    lines: Mapping[str, ChangedLines] = field(default_factory=dict)
+
+    def lines_of(self, side: SidePlan) -> dict[str, frozenset[int]]:
+        """Return the lines by file in which ``side``'s sources differ from the other side's."""
+        which = 0 if side.name == "base" else 1
+        return {name: self.lines[name][which] for name in self.sources if name in self.lines}
 
 
 @dataclass(frozen=True)

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import ast
 import warnings
+from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatch
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from perfci.files import read_regular
 from perfci.measure.checkout.trees import cannot_be_code
 from perfci.measure.code_guard import CodeUsed
-from perfci.measure.plan import SessionPlan, SidePlan
+from perfci.measure.plan import SessionPlan
 from perfci.measure.progress import CaseState
 from perfci.model.case import Case
-from perfci.verdict.why import changed_lines
+
+_MOST_REACHED = 2_000
+"""Definitions that are looked at for a benchmark."""
 
 
 class UsedCode:
@@ -90,34 +93,17 @@ def changed_lines_reached(plan: SessionPlan, cases: Sequence[Case]) -> dict[str,
     A case whose benchmark file only imports a changed file has 0, and any other case none.
     """
     root, folders = plan.head_root, _folders(plan)
-    lines = {root / name: of for name, of in changed_lines_of(plan, plan.sides[-1]).items()}
+    changed = plan.differences.lines_of(plan.sides[-1])
+    lines = {root / name: of_file for name, of_file in changed.items()}
     files = _reaching(plan, lines, {case.file for case in cases})
-    known = {
-        file: [each for source in imported_by(root / file, folders) for each in _defined_in(source)]
-        for file in files
-    }
-    counts = {
-        (file, line): _count(lines, _reached(known[file], root / file, line))
-        for file, line in {(case.file, case.line) for case in cases if case.file in files}
-    }
+    counts: dict[tuple[str, int], int] = {}
+    for file in files:
+        named: dict[str, list[_NamedCode]] = {}
+        for each in chain.from_iterable(map(_defined_in, imported_by(root / file, folders))):
+            named.setdefault(each.name, []).append(each)
+        for line in {case.line for case in cases if case.file == file}:
+            counts[file, line] = _count(lines, _reached(named, root / file, line))
     return {case.id: counts[case.file, case.line] for case in cases if case.file in files}
-
-
-def changed_lines_of(plan: SessionPlan, side: SidePlan) -> dict[str, frozenset[int]]:
-    """Return by file the lines by which ``side``'s changed sources differ from the other side's."""
-    other = plan.sides[0] if side is plan.sides[-1] else plan.sides[-1]
-    return {
-        name: changed_lines(*(_text_in(each.root, name) for each in (other, side)))
-        for name in plan.differences.sources
-    }
-
-
-def _text_in(root: Path, file: str) -> str:
-    """Return the text of a file of a tree, or nothing if it can't be read."""
-    try:
-        return read_regular(root / file).decode("utf-8", "replace")
-    except OSError:
-        return ""
 
 
 def _count(lines: Mapping[Path, frozenset[int]], reached: Iterable[_NamedCode]) -> int:
@@ -137,32 +123,27 @@ class _NamedCode(NamedTuple):
     mentions: frozenset[str]
 
 
-def _reached(known: Sequence[_NamedCode], file: Path, line: int) -> list[_NamedCode]:
-    """Return the benchmark's innermost definition around ``line``, and all that its names lead to.
+def _reached(
+    named: Mapping[str, Sequence[_NamedCode]], file: Path, line: int
+) -> Iterable[_NamedCode]:
+    """Return the benchmark's innermost definition around ``line``, and what its names lead to.
 
-    Of a class, the methods whose names begin with ``setup`` belong to the benchmark, too.
+    Of a class, the methods whose names begin with ``setup`` belong to the benchmark, too. What is
+    nearest comes first, and the rest of much is left out.
     """
-    around = [each for each in known if each.file == file and each.first <= line <= each.last]
+    own = _defined_in(file)
+    around = [each for each in own if each.first <= line <= each.last]
     if not around:
-        return []
+        return ()
     outer, inner = (pick(around, key=lambda each: each.last - each.first) for pick in (max, min))
-    waiting = [inner] + [
-        each
-        for each in known
-        if each.name.startswith("setup")
-        and each.file == file
-        and outer.first <= each.first <= outer.last
-    ]
-    named: dict[str, list[_NamedCode]] = {}
-    for each in known:
-        named.setdefault(each.name, []).append(each)
+    within = (each for each in own if outer.first <= each.first <= outer.last)
+    waiting = deque([inner, *(each for each in within if each.name.startswith("setup"))])
     seen: dict[_NamedCode, None] = {}
-    while waiting:
-        each = waiting.pop()
-        if each not in seen:
+    while waiting and len(seen) < _MOST_REACHED:
+        if (each := waiting.popleft()) not in seen:
             seen[each] = None
             waiting += [code for name in each.mentions for code in named.get(name, ())]
-    return list(seen)
+    return seen
 
 
 @cache

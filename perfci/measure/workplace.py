@@ -20,6 +20,7 @@ from perfci.measure.checkout.trees import (
     BenchmarkFiles,
     Overlay,
     TreeChanges,
+    changed_lines,
     lay_over,
 )
 from perfci.measure.checkout.worktrees import uncommitted
@@ -359,7 +360,8 @@ def _changes(sides: Sequence[SidePlan]) -> Differences:
     base, head = sides[0], sides[-1]
     if base.side.sha == head.side.sha:
         return Differences()
-    changes = TreeChanges.between(head.root, (base.overlay.tree, head.overlay.tree))
+    trees = (base.overlay.tree, head.overlay.tree)
+    changes = TreeChanges.between(head.root, trees)
     same_python = base.python == head.python
     same_benchmarks = all(side.overlay.tree == side.tree for side in sides)
     is_seen = same_python and not any(side.built for side in sides)
@@ -369,6 +371,7 @@ def _changes(sides: Sequence[SidePlan]) -> Differences:
         harmless=changes.harmless() if same_python and same_benchmarks else frozenset(),
         sources=changes.sources(),
         python_alone=watchable is not None,
+        lines=changed_lines(head.root, trees),
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,8 +13,6 @@ from perfci.model.report import Comparison
 
 MOST_DIFFERENCES = 20
 """Most differences of a case that a report has."""
-_LONGEST_FILE = 20_000
-"""Most lines of a file that is compared. A longer file was probably generated."""
 _TIMED = {"operator-calls", "operator-tensors", "python-time"}
 """Codes of differences that are timed."""
 _AMOUNTS = {
@@ -188,21 +185,6 @@ def _same_direction(difference: Difference, row: Comparison) -> bool:
 def size(row: Comparison) -> float:
     """Return how large a change is, to order cases by: the logarithm of the ratio, without sign."""
     return 0.0 if row.ratio is None or row.ratio <= 0 else abs(math.log(row.ratio))
-
-
-def changed_lines(base: str, head: str) -> frozenset[int]:
-    """Return the numbers, from 1, of ``head``'s changed lines and of those around removed lines."""
-    old, new = base.splitlines(), head.splitlines()
-    if max(len(old), len(new)) > _LONGEST_FILE:
-        return frozenset()
-    changed: set[int] = set()
-    matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
-    for tag, _, _, start, end in matcher.get_opcodes():
-        if tag == "delete":
-            changed |= {start, start + 1}
-        elif tag != "equal":
-            changed |= set(range(start + 1, end + 1))
-    return frozenset(changed)
 
 
 def with_hunks(

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from perfci.measure.budget import Budget, by_priority
+from perfci.measure.checkout.git import git
+from perfci.measure.checkout.trees import changed_lines
 from perfci.measure.plan import Differences, SessionPlan
 from perfci.measure.progress import CaseNeeds, case_states
 from perfci.measure.used_code import changed_lines_reached, imported_by
@@ -227,18 +229,24 @@ def test_cases_whose_calls_lead_to_changed_lines_go_before_those_that_only_impor
 
 
 def two_trees(folder: Path, base: str, head: str) -> SessionPlan:
+    git(folder, "init", "-q")
+    trees = []
     for name, library in (("base", base), ("head", head)):
         benchmarks = folder / name / "benchmarks"
         benchmarks.mkdir(parents=True)
         (folder / name / "library.py").write_text(library)
         (benchmarks / "bench.py").write_text(SUITE)
         (benchmarks / "bench_other.py").write_text("import perfci\n")
+        git(folder, "--work-tree", name, "add", "-A")
+        trees.append(git(folder, "write-tree"))
     root = folder / "head"
     plan: Any = SimpleNamespace(
-        sides=tuple(SimpleNamespace(root=folder / name) for name in ("base", "head")),
+        sides=tuple(SimpleNamespace(name=name) for name in ("base", "head")),
         head_root=root,
         config=SimpleNamespace(benchmarks="benchmarks"),
-        differences=Differences(sources=("library.py",)),
+        differences=Differences(
+            sources=("library.py",), lines=changed_lines(folder, (trees[0], trees[1]))
+        ),
         python_path_of=lambda _side: (str(root),),
     )
     return plan

@@ -7,6 +7,7 @@ side's files through ``__file__``. Nothing is written to a working tree or to th
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -26,6 +27,9 @@ _FILE_MODES = frozenset({"000000", "100644", "100755"})
 _LINK = "120000"
 """git's mode of a symbolic link."""
 _NOTHING = ("", "")
+ChangedLines: TypeAlias = tuple[frozenset[int], frozenset[int]]
+"""The numbers of the lines of a file that differ, from 1: base's and head's."""
+_HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _NOT_MEASURED = frozenset({"test", "tests", "doc", "docs"})
 """Folders whose files no benchmark of the library runs."""
 _TESTS = ("test_*.py", "*_test.py")
@@ -208,6 +212,31 @@ class TreeChanges:
     def _if_all(self, holds: Callable[[str], bool]) -> frozenset[str] | None:
         plain = all(modes <= _FILE_MODES for modes in self.modes.values())
         return frozenset(self.modes) if plain and all(map(holds, self.modes)) else None
+
+
+def changed_lines(root: Path, trees: tuple[str, str]) -> Mapping[str, ChangedLines]:
+    """Return by Python file the lines of both sides in which two of git's trees differ.
+
+    A place where one side has no lines counts as the lines around it.
+    """
+    options = ("-r", "-U0", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-prefix")
+    text = git(root, "-c", "core.quotePath=false", "diff-tree", *options, *trees, "--", "*.py")
+    lines: dict[str, tuple[set[int], set[int]]] = {}
+    name, inside = "", False  # inside a file's hunks, where a removed line may begin like a name
+    for line in text.split("\n"):
+        if line.startswith("diff --git "):
+            inside = False
+        elif hunk := _HUNK.match(line):
+            inside = True
+            sides = lines.setdefault(name, (set(), set()))
+            for side, start, count in zip(
+                sides, hunk.groups()[::2], hunk.groups()[1::2], strict=True
+            ):
+                many = 1 if count is None else int(count)
+                side |= {*range(int(start), int(start) + (many or 2))}
+        elif not inside and line.startswith(("--- ", "+++ ")) and line[4:] != "/dev/null":
+            name = line[4:].rstrip("\t")
+    return {name: (frozenset(sides[0]), frozenset(sides[1])) for name, sides in lines.items()}
 
 
 def _is_test(name: str) -> bool:
