@@ -169,8 +169,8 @@ class Scene:
 
     ``collect`` frees the reference cycles that calls left. ``compiled`` tells whether torch.compile
     had a part in what ran so far, whatever called it. ``work`` is there once set-up has ended. The
-    end of the first call sets ``device`` or ``why_no_device``, its ``output``, and the time of the
-    ``imports`` and of the whole ``start``. From the warm-up on there are:
+    end of the first call sets ``device`` or ``why_no_device``, and the time of the ``imports`` and
+    of the whole ``start``. From the warm-up on there are:
 
     - ``once`` makes one call and waits for its end
     - ``samples_bytes``: the memory that perfci's own samples take
@@ -185,7 +185,6 @@ class Scene:
     compiled: Callable[[], bool] = lambda: False
     device: Device | None = None
     why_no_device: str = ""
-    output: Mapping[str, OutputPart] = field(default_factory=dict)
     imports: float = 0.0
     start: float = 0.0
     call_s: float = 0.0
@@ -255,6 +254,9 @@ class Collector:
 
     def set_up(self) -> None:
         """Set-up is done, and nothing was called yet."""
+
+    def called(self, output: Any) -> None:
+        """The first call has returned ``output``."""
 
     def warm(self) -> None:
         """Warm-up is done: the bursts are next."""

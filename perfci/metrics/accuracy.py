@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from perfci.collector import OutputSketch
@@ -332,6 +333,12 @@ class Accuracy(Collector):
     If the work has several ranks, it also compares their outputs of one more step.
     """
 
+    _first: Parts = MappingProxyType({})
+
+    def called(self, output: Any) -> None:
+        """Note the dtypes of an output, for work without a reference."""
+        self._first = dtypes_of(output)
+
     def more_calls(self) -> Reading:
         """Return the loss, and how many ranks differ. Unusable if the outputs differ in kind."""
         loss, ranks = self._loss(), self.scene.work.ranks
@@ -344,7 +351,7 @@ class Accuracy(Collector):
             return NOTHING
         import torch
 
-        work, output, warning = self.scene.work, self.scene.output, ""
+        work, output, warning = self.scene.work, self._first, ""
         if not work.accuracy:
             why = "only inference and training steps have a reference"
             return Reading(missing={_LOSS: why}, output=output)

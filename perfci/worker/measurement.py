@@ -20,7 +20,6 @@ from perfci.clock import monotonic_ns, perf_counter_ns
 from perfci.collector import Work
 from perfci.errors import Unusable
 from perfci.metrics import NOTHING, MetricGroup, Reading, Scene, metric_groups
-from perfci.metrics.accuracy import dtypes_of
 from perfci.metrics.graphs import frames_traced, generated_code
 from perfci.metrics.observed.allocator import have_children_give_back
 from perfci.metrics.observed.processes import resident
@@ -182,7 +181,7 @@ class _Measuring:
         require_ran(output)
         check_devices(work.device, output, device)
         scene = self._scene
-        scene.output = dtypes_of(output)
+        self._collectors.take("called", output)
         del output
         self.copies.require_none()
         if self._start.compiler_ns:
@@ -275,11 +274,11 @@ class _Collectors:
         self._collectors = [(group, group.collector(scene)) for group in metric_groups()]
         self.reading = NOTHING
 
-    def take(self, hook: str) -> None:
+    def take(self, hook: str, *given: Any) -> None:
         """Call a hook of each collector, and join the readings it returns."""
         for group, collector in tuple(self._collectors):
             try:
-                reading = getattr(collector, hook)() or NOTHING
+                reading = getattr(collector, hook)(*given) or NOTHING
             except Unusable:
                 raise
             except Exception as error:  # noqa: BLE001 (whatever it is, it's reported)

@@ -78,3 +78,25 @@ def test_work_that_traces_is_measured_and_looked_into(torch_bench: Bench, name: 
             runs = [answer["recorded"]] * instrument.runs
             assert answer["why"] or list(instrument.differences(runs, runs)) == []
     assert set(unavailable) <= ({"operators", "memory"} if name in CANNOT_BE_MARKED else set())
+
+
+ODD = """\
+import torch
+import perfci
+
+class Odd(torch.Tensor):
+    @property
+    def dtype(self):
+        raise RuntimeError("odd")
+
+@perfci.benchmark
+def case():
+    x = torch.ones(3).as_subclass(Odd)
+    return lambda: [x, torch.ones(2)]
+"""
+
+
+def test_an_output_that_cannot_be_looked_at_is_measured(torch_bench: Bench) -> None:
+    measured = torch_bench.measure(ODD)
+    assert measured["values"]["peak_host_memory"] > 0
+    assert measured["missing"]["accuracy_loss"] == "RuntimeError: odd"

@@ -103,7 +103,7 @@ from perfci.metrics import Collector, Metric
 METRICS = {Metric("fragile", "count", "exact", 0.0, "fail", absolute=True): "breaks"}
 
 class Fragile(Collector):
-    def HOOK(self):
+    def HOOK(self, *given):
         sys.modules["bench_one"].whole = WHOLE
         {}[[]]
 
@@ -123,7 +123,7 @@ def case():
             raise ValueError("the work itself")
     return work
 """
-HOOKS = ("before_setup", "set_up", "warm", "after_bursts", "more_calls", "last")
+HOOKS = ("before_setup", "set_up", "called", "warm", "after_bursts", "more_calls", "last")
 
 
 @pytest.mark.parametrize("hook", HOOKS)
@@ -138,7 +138,7 @@ def test_a_metric_that_breaks_is_missing_and_the_others_are_there(bench: Bench, 
     assert {"peak_host_memory", "cold_start"} <= measured["values"].keys()
 
 
-@pytest.mark.parametrize("hook", HOOKS[3:])
+@pytest.mark.parametrize("hook", HOOKS[4:])
 def test_work_that_fails_in_a_metrics_calls_fails_the_case(bench: Bench, hook: str) -> None:
     bench.write(BREAKS.replace("HOOK", hook).replace("WHOLE", "False"), "breaks.py")
     path = bench.write(BREAKABLE)
