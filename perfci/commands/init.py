@@ -48,6 +48,7 @@ _NO_PACKAGES = frozenset(
 """Names of folders that are never the package to measure."""
 _MODULES = {"Module", "Sequential", "LightningModule", "PreTrainedModel"}
 """Base classes of models."""
+_INIT = "__init__.py"
 _MOST_MODELS = 5
 """Models that the first benchmark names."""
 
@@ -144,7 +145,7 @@ def _measuring_python(root: Path, given: str) -> str:
     raise UsageError(
         "which-python",
         "the project uses torch, and neither .venv nor perfci's own Python has it",
-        f"Name the Python that has: perfci init --python {known}",
+        f"Name the Python that measures: perfci init --python {known}",
     )
 
 
@@ -250,7 +251,9 @@ def _models(package: Path, readme: str) -> list[str]:
     """
     classes: dict[str, tuple[str, ast.ClassDef]] = {}
     offered = ""
-    for path in sorted(package.rglob("*.py"), key=lambda path: (len(path.parts), path)):
+    for path in sorted(
+        package.rglob("*.py"), key=lambda path: (len(path.parts), path.name != _INIT, path)
+    ):
         try:
             tree = ast.parse(path.read_bytes())
         except (SyntaxError, ValueError):  # another Python's syntax, or none
@@ -260,7 +263,7 @@ def _models(package: Path, readme: str) -> list[str]:
         for node in tree.body:
             if isinstance(node, ast.ClassDef):
                 classes.setdefault(node.name, (module, node))
-        if path == package / "__init__.py":
+        if path == package / _INIT:
             imports = [ast.unparse(node) for node in tree.body if isinstance(node, ast.ImportFrom)]
             offered = "\n".join([*imports, *classes])
     found = []

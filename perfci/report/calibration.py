@@ -76,8 +76,8 @@ def _parts(calibration: Calibration, width: int, *, verbose: bool) -> Iterator[R
     )
     alarms = sum(row.false_alarm for row in calibration.seen)
     yield from prose(
-        f"{counted(alarms, 'false alarm')}: of the metrics calibrated here on identical sides, "
-        f"{alarms} of {len(calibration.seen)} were called different."
+        f"False alarms: {alarms} of the {counted(len(calibration.seen), 'metric')} calibrated "
+        "here, on identical sides."
     )
     if blind := sum(row.blind for row in calibration.seen):
         yield from prose(f"{counted(blind, 'threshold')} below what this machine sees (yellow).")

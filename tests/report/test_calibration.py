@@ -52,4 +52,4 @@ def test_a_session_and_what_was_calibrated_are_counted_apart() -> None:
     text = " ".join(render_calibration(calibration, 120, color=False).split())
     assert text.count("comparison") == 1
     assert f"one of the {calibration.comparisons} comparisons of a whole session" in text
-    assert f"of {len(calibration.seen)} were called different" in text
+    assert f"of the {len(calibration.seen)} metrics calibrated here" in text

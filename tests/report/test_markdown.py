@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
+from perfci.config.loading import parse_config
 from perfci.model.report import Accepted
 from perfci.report.exporters.markdown import render as render_markdown
 from perfci.report.rows import metric_words
 from perfci.report.templates import LIMIT
 from perfci.stats.t_tests import two_sided_p
+from perfci.verdict.acceptance import accept
 from tests.report.examples import (
     alone_report,
     passing_report,
@@ -117,3 +120,31 @@ def test_a_case_that_was_not_measured_has_not_passed() -> None:
         row("left_out", "latency_p50", 1.0, 1.0, "not_measured"),
     )
     assert "\n❌ 1 ❔ 1 ✅ 1 · " in render_markdown(rich_report(results=rows, failures=()))
+
+
+@pytest.mark.parametrize(
+    ("cases", "metrics", "entries"),
+    [
+        (1, ("latency_p50",), 1),
+        (5, ("latency_p50",), 5),
+        (6, ("latency_p50",), 1),
+        (1, ("latency_p50", "cold_start", "peak_host_memory", "import_time") * 2, 4),
+        (8, ("latency_p50", "cold_start"), 1),
+    ],
+)
+def test_what_the_comment_offers_accepts_every_regression(
+    cases: int, metrics: tuple[str, ...], entries: int
+) -> None:
+    row = next(row for row in rich_report().results if row.status == "regressed")
+    rows = tuple(
+        replace(row, case=f"case[{number}]", metric=metric, gate="fail", accepted=None)
+        for number in range(cases)
+        for metric in dict.fromkeys(metrics)
+    )
+    text = render_markdown(replace(rich_report(), results=rows))
+    (toml,) = re.findall(r"```toml\n(.*?)```", text, flags=re.DOTALL)
+    lines = parse_config(toml, "pyproject.toml").accept
+    assert len(lines) == entries
+    judged, findings = accept(rows, lines, "2026-11-29")
+    assert all(row.accepted for row in judged)
+    assert not findings
