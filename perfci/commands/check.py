@@ -106,7 +106,12 @@ def check(
     else:
         measured.against(bases, commits)
     used = [baselines[case.id] for case in part.cases if case.id in baselines]
-    report = replace(report, base=_base_side(used, head), failures=measured.failures(report))
+    report = replace(
+        report,
+        base=_base_side(used, head),
+        failures=measured.failures(report),
+        skipped=dict(item for part in (report, *measured.reports) for item in part.skipped.items()),
+    )
     run = measured.run(run)
     screen = against_baselines(
         run, report, part, written, baselines, policy, options.selection,
@@ -331,7 +336,7 @@ def against_baselines(
     broken = {failure.case for failure in report.failures}
     rows: list[Comparison] = []
     for case in part.cases:
-        if case.skip or case.id in broken:
+        if case.id in report.skipped or case.id in broken:
             continue
         baseline = baselines.get(case.id)
         if baseline is None:

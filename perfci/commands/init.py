@@ -23,11 +23,13 @@ from perfci.commands.workflows import (
     require_folder,
     write_new,
 )
+from perfci.config.keys import ProjectKeys
 from perfci.config.loading import (
     OWN_FILE,
     PROJECT_FILE,
     Config,
     configures,
+    load_config,
     own_table,
     parse_configuration,
     read_configuration,
@@ -36,6 +38,7 @@ from perfci.errors import UsageError
 from perfci.files import expanded, parse_toml
 from perfci.measure.checkout.git import Repository
 from perfci.outputs import Say
+from perfci.suites import has_own_files
 from perfci.units import first_of
 
 _IGNORED = "__pycache__/\n/.venv/\n/venv/\n"
@@ -71,7 +74,6 @@ def initialise(
     """
     root = repository.root
     require_folder(root, Path(benchmarks))
-    folder = (root / benchmarks).resolve()
     names = [name for name in (OWN_FILE, PROJECT_FILE) if os.path.lexists(root / name)]
     texts = {name: read_configuration(root / name) for name in names}
     project = parse_configuration(texts.get(PROJECT_FILE, ""), PROJECT_FILE)
@@ -79,7 +81,7 @@ def initialise(
     # pyproject.toml is never created: with one, pip builds in isolation, where torch is missing
     file = (configured or names[-1:] or [OWN_FILE])[0]
     known = own_table(parse_configuration(texts[file], file), file)[0] if configured else {}
-    has_benchmarks = any(folder.glob("bench_*.py"))
+    place, has_benchmarks = _place(root, benchmarks)
     measured = None if has_benchmarks else measured_package(root, project, package)
     keys: dict[str, Any] = {}
     if python or not (configured or workflows):  # workflows' jobs have environments of their own
@@ -88,12 +90,12 @@ def initialise(
         keys["strict"] = ask_strict() if strict is None else strict
     if configured:
         text = _completed(file, texts[file], keys)
-        notice = (
-            f"{'kept ' if text == texts[file] else 'wrote'}    {', '.join(keys) or 'all'} in {file}"
-        )
+        verb = "kept " if text == texts[file] else "wrote"
+        notice = f"{verb}    {', '.join(keys) or 'all'} in {file}"
     else:
         table = new_file_template("pyproject.toml.j2").render(
-            benchmarks=folder.relative_to(root.resolve()).as_posix(),
+            benchmarks=place[0],
+            pattern=place[1],
             place=measured.parent.relative_to(root).as_posix() if measured else ".",
             **{"python": "", "strict": None, **keys},
         )
@@ -107,12 +109,28 @@ def initialise(
         (root / ".gitignore").write_text(_IGNORED, encoding="utf-8")
         say("wrote    .gitignore")
     if has_benchmarks:
-        say(f"kept     {benchmarks}/ has benchmarks already")
+        say(f"found    {place[0]}/: its {place[1]} files are measured as they are")
     else:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "bench_first.py").write_text(first_benchmark(measured, root), encoding="utf-8")
+        first = root / place[0] / "bench_first.py"
+        first.parent.mkdir(parents=True, exist_ok=True)
+        first.write_text(first_benchmark(measured, root), encoding="utf-8")
         say(f"wrote    {benchmarks}/bench_first.py")
     write_new(root, files, say)
+
+
+def _place(root: Path, benchmarks: str) -> tuple[tuple[str, str], bool]:
+    """Return the folder of benchmarks and their files' pattern, and whether there are any.
+
+    These are a suite's where the configuration names one, or one is in a usual place. A folder
+    ``benchmarks`` that isn't the default is meant for perfci's own files.
+    """
+    usual = ProjectKeys()
+    folder = (root / benchmarks).resolve().relative_to(root.resolve()).as_posix()
+    config = load_config(root) if folder == usual.benchmarks else usual
+    place = config.benchmarks, config.pattern
+    if place != (usual.benchmarks, usual.pattern) and any((root / place[0]).rglob(place[1])):
+        return place, True
+    return (folder, usual.pattern), has_own_files(root, folder, usual.pattern)
 
 
 def _notes(file: str, keys: Mapping[str, Any]) -> Iterator[str]:

@@ -100,7 +100,7 @@ def with_session(
             *warning_notes(outputs),
         ),
         findings=(*report.findings, *of_bursts, *_unexercised(result)),
-        skipped={case.id: case.skip for case in cases if case.skip},
+        skipped={case.id: case.skip for case in cases if case.skip} | {**result.skipped},
         not_measured=_not_measured(result),
         interrupted=result.cut_short,
         durations={

@@ -290,6 +290,10 @@ class ProjectKeys(Struct, frozen=True):
         Environments,
         about("`own`: `build` installs into a Python environment of each side's own.", "own"),
     ] = "shared"
+    pytest_args: Annotated[
+        tuple[Text, ...],
+        about("Arguments of pytest, where its tests are measured.", ["-c", "benchmark.ini"]),
+    ] = ()
     build_timeout: Annotated[Duration, about("The longest time that `build` may take.", "1h")] = (
         1800.0
     )

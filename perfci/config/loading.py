@@ -26,7 +26,7 @@ from perfci.errors import UsageError
 from perfci.files import parse_toml, read_regular
 from perfci.metrics import METRICS
 from perfci.model.measuring import MeasureSettings
-from perfci.suites import usual_place
+from perfci.suites import has_own_files, usual_place
 from perfci.trend import TrendSettings
 from perfci.units import parse_share
 from perfci.verdict.acceptance import Acceptance
@@ -97,7 +97,7 @@ def _with_suite(config: Config, root: Path) -> Config:
     benchmarks, pattern = ProjectKeys().benchmarks, ProjectKeys().pattern
     if (config.benchmarks, config.pattern) != (benchmarks, pattern):
         return config
-    if any((root / benchmarks).rglob(pattern)):
+    if has_own_files(root, benchmarks, pattern):
         return config
     place = usual_place(root)
     return structs.replace(config, benchmarks=place[0], pattern=place[1]) if place else config

@@ -31,6 +31,7 @@ from perfci.measure.selection import written_in
 from perfci.measure.workers import TreeDeleted, WorkerEnded
 from perfci.model.case import Case, Failure
 from perfci.model.worker import Discovery, WorkOrder
+from perfci.suites import form_of
 from perfci.units import first_of
 
 CUT_SHORT = "no_time"
@@ -41,6 +42,7 @@ _USERS_ERRORS = {
     "broken_plugin": "broken-plugin",
 }
 """Kinds of failure that are the user's mistakes, and the code of the error that each raises."""
+_NONE_THERE = "Write `@perfci.benchmark` before a function that returns the work."
 _LEAST_IMPORT_S = 60.0
 """Base's own files get this time to import, even if the session's budget is spent."""
 
@@ -309,10 +311,9 @@ def _advice_for_files(plan: SessionPlan) -> str:
         str(Path(file).relative_to(plan.head_root)) for file in plan.benchmark_files(plan.head_root)
     ]
     if named:
-        return (
-            f"{first_of(named, 3)} defines none. Write `@perfci.benchmark` before a "
-            "function that returns the work."
-        )
+        form = form_of(str(plan.head_root / named[0]), str(plan.head_root))
+        advice = form.NONE_THERE if form else _NONE_THERE
+        return f"{first_of(named, 3)} defines none. {advice}"
     return "\n".join(not_matching(plan)[:3])
 
 

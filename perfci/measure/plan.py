@@ -142,13 +142,17 @@ class SessionPlan:
 
     def discovery_order(self, side: SidePlan) -> WorkOrder:
         """Return the order that makes a worker list the benchmarks."""
+        files = self.benchmark_files(side.root)
         return replace(
             self._order(side),
             root=str(side.root),
             python_path=self.python_path_of(side),
-            benchmark_files=self.benchmark_files(side.root),
+            benchmark_files=files,
             project=self.project,
             checkout=str(self.checkout),
+            suite_files=files,
+            pytest_args=self.config.pytest_args,
+            commit=side.side.sha,
         )
 
     def _order(self, side: SidePlan) -> WorkOrder:

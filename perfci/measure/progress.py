@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from perfci.model.measuring import (
     WorkerResult,
 )
 from perfci.model.report import Comparison
+from perfci.model.worker import TEST_SKIPPED
 from perfci.units import first_of
 from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.policy import Policy
@@ -88,6 +89,14 @@ class CaseState:
     _compared: tuple[int, tuple[Comparison, ...]] = (0, ())
 
     @property
+    def skip_reason(self) -> str:
+        """Return why the suite itself skipped the case on every side as it ran, or ""."""
+        skipping = [failure for failure in self.failures if failure.kind == TEST_SKIPPED]
+        if {failure.side for failure in skipping} != self.outputs.keys():
+            return ""
+        return skipping[-1].message
+
+    @property
     def compiled(self) -> bool:
         """Return whether its axes say that it compiles, or its first worker of a side did."""
         return self.case.compiled or any(
@@ -134,7 +143,8 @@ class SessionResult:
     tree-deleted or outside (a full disk, for example) mean that it is only a part of a session.
     ``installed`` are the project's packages that all sides ran from one installed copy.
     ``unexercised`` are the changed sources, if no case used any of them.
-    ``failures`` are those that don't belong to a single case.
+    ``failures`` are those that don't belong to a single case. ``skipped`` has the reasons of cases
+    that the suite itself skipped as they ran.
     """
 
     states: tuple[CaseState, ...]
@@ -146,6 +156,7 @@ class SessionResult:
     installed: tuple[str, ...] = ()
     unexercised: tuple[str, ...] = ()
     failures: tuple[Failure, ...] = ()
+    skipped: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def cut_short(self) -> bool:

@@ -104,15 +104,18 @@ class DecoratorLiterals:
 
 def written_in(root: Path, files: Iterable[str]) -> Mapping[str, Mapping[str, DecoratorLiterals]]:
     """Return the benchmarks that the source of each file defines, by path relative to ``root``."""
-    return {Path(file).relative_to(root).as_posix(): _benchmarks_in(file, root) for file in files}
+    files = tuple(files)
+    return {
+        Path(file).relative_to(root).as_posix(): _benchmarks_in(file, root, files) for file in files
+    }
 
 
-def _benchmarks_in(file: str, root: Path) -> Mapping[str, DecoratorLiterals]:
+def _benchmarks_in(file: str, root: Path, files: Sequence[str]) -> Mapping[str, DecoratorLiterals]:
     form, source = form_of(file, str(root)), Path(file).read_bytes()
     if form is None:
         return benchmarks_of(source)
     try:
-        names = form.written(Path(file), root, source.decode("utf-8", errors="replace"))
+        names = form.written(Path(file), root, source.decode("utf-8", errors="replace"), files)
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # all that the parser raises
         return {}
     return {name: DecoratorLiterals(metrics=metrics) for name, metrics in names.items()}

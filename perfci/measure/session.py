@@ -151,7 +151,8 @@ class Session:
             notes += self._budget.notes(states, self._family, **self._times())
         notes += self._needs.out_of_reach_notes(states)
         return SessionResult(
-            states=tuple(states),
+            states=tuple(state for state in states if not state.skip_reason),
+            skipped={state.case.id: state.skip_reason for state in states if state.skip_reason},
             wall_s=self._elapsed_s(),
             measured_s=self._measured_s,
             rounds=self._rounds,

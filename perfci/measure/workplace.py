@@ -51,6 +51,7 @@ from perfci.measure.project_names import distributions_of, modules_of, packages_
 from perfci.measure.selection import select
 from perfci.model.case import Case, Failure
 from perfci.model.run import Environment, Side
+from perfci.model.worker import TEST_SKIPPED
 from perfci.units import counted
 from perfci.verdict.decision import failed_on_base
 
@@ -153,15 +154,17 @@ class Workplace:
     ) -> frozenset[str]:
         """Return the cases that failed only on base, because base does not have them.
 
-        Base has the cases ``measured``, because it ran them before it failed. Base's own benchmark
-        files are imported only if a case that isn't ``measured`` failed there.
+        Base has the cases ``measured``, because it ran them before it failed. It doesn't have a
+        case that its suite skipped there. Base's own benchmark files are imported only if any other
+        case failed there.
         """
         alone = failed_on_base(failures)
-        failed = [case for case in cases if case.id in alone and case.id not in measured]
+        skipped = {case for case in alone.keys() - measured if alone[case].kind == TEST_SKIPPED}
+        failed = [case for case in cases if case.id in alone.keys() - measured - skipped]
         if not failed:
-            return frozenset()
+            return frozenset(skipped)
         bases_cases = own_cases(self.plan, self.check_out_base, self.executor, self.budget_end)
-        return frozenset(case.id for case in failed if not bases_cases.has(case))
+        return frozenset(skipped.union(case.id for case in failed if not bases_cases.has(case)))
 
     def _is_heads_own(self, file: str) -> bool:
         """Return whether the benchmark file is new in head, or differs from base's."""

@@ -17,14 +17,13 @@ class BenchmarkMetrics(Collector):
 
     def last(self) -> Reading:
         """Return the values. Raises Unusable for a value that isn't a number."""
-        values, missing, warnings = {}, {}, []
+        values, missing = {}, {}
         for extra in self.scene.work.metrics:
             name = extra.metric.name
             try:
                 value = extra.measure()
             except Exception as error:  # noqa: BLE001 (the benchmark's code may raise anything)
                 missing[name] = f"its function raised {type(error).__name__}: {error}"
-                warnings.append(f"{name} has no value: {missing[name]}")
                 continue
             try:
                 number = float(value)
@@ -37,7 +36,8 @@ class BenchmarkMetrics(Collector):
                 values[name] = number
             else:
                 missing[name] = f"the benchmark gave {number}"
-        return Reading(values, missing, warnings=tuple(warnings))
+        warnings = tuple(f"{name} has no value: {why}" for name, why in missing.items())
+        return Reading(values, missing, warnings=warnings)
 
 
 COLLECTOR = BenchmarkMetrics

@@ -267,6 +267,7 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
     "harmless": "only prose and tests changed",
     "moved-in-one-round": "it had one round, in which it moved by more than the threshold here",
     "untouched": "it ran no changed file, and didn't move by its threshold in one round",
+    "no-value": "{metric} has no value on base: {why}",
     "left-out": "head's benchmark no longer reports it: its `metrics=` omits it",
     "unreported": "the default branch has this benchmark, and the report does not",
     "not-reported": "every case has {metric}, and the report lacks it",

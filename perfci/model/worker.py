@@ -44,7 +44,9 @@ class WorkOrder:
     ``checkout`` holds. ``devices`` and ``metrics`` are what discovery found: kinds of device, and
     modules of metrics with their distributions. With ``instruments`` nothing is measured: these
     instruments look inside the case. ``changed`` has the lines by which the side's files differ
-    from the other side's, by file relative to ``root``.
+    from the other side's, by file relative to ``root``. For suites of other tools,
+    ``suite_files`` are all benchmark files of the side, ``pytest_args`` the configuration's, and
+    ``commit`` is the side's.
     """
 
     root: str
@@ -69,6 +71,9 @@ class WorkOrder:
     metrics: Mapping[str, str] = field(default_factory=dict)
     instruments: tuple[str, ...] = ()
     changed: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    suite_files: tuple[str, ...] = ()
+    pytest_args: tuple[str, ...] = ()
+    commit: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +107,8 @@ class OutputPart:
         return max(eps for _, eps in self.dtypes.values())
 
 
+TEST_SKIPPED = "test_skipped"
+"""The kind of failure of a case that its suite skipped as it ran."""
 REPLACED = "measured again"
 """Why a block is excluded if later blocks of its round replace it."""
 THROTTLED = "throttled by a processor quota"

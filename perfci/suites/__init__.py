@@ -11,12 +11,13 @@ import re
 import sys
 import unicodedata
 from binascii import crc32
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Protocol
 
 from perfci.api.definition import Benchmark
+from perfci.model.worker import WorkOrder
 from perfci.plugins import built_in_modules
 
 _UNFIT = re.compile(r"[^A-Za-z0-9_.+\-]+")
@@ -27,16 +28,20 @@ _LONGEST_LABEL = 60
 _OWN = re.compile(r"^[ \t]*(?:import|from)[ \t]+perfci\b", re.MULTILINE)
 """An import of perfci. A file with it is a benchmark file of perfci's own form."""
 
+PYTEST_ARGUMENTS: list[str] = []
+"""The order's arguments of pytest, which a benchmark file may call, too."""
+
 
 class SuiteForm(Protocol):
     """A module of this package.
 
-    ``TOOL`` names the packages of the suite's tool, which an ancestor imports for all workers. A
-    form may also have ``place(root)``, which returns the folder and the file pattern of a suite in
-    the tree, or None.
+    ``TOOL`` names the packages of the suite's tool, which an ancestor imports for all workers.
+    ``NONE_THERE`` is advice for a file without benchmarks. A form may also have ``place(root)``,
+    which returns the folder and the file pattern of a suite in the tree, or None.
     """
 
     TOOL: tuple[str, ...]
+    NONE_THERE: str
 
     def holds(self, file: Path, root: Path, text: str) -> bool:
         """Return whether ``file`` of the tree ``root``, with this text, is of this form.
@@ -44,17 +49,20 @@ class SuiteForm(Protocol):
         Doesn't import the tool, because perfci's own Python may not have it.
         """
 
-    def benchmarks(self, file: Path, root: Path) -> tuple[Benchmark, ...]:
-        """Import the file, in a worker, and return its benchmarks in order.
+    def benchmarks(self, file: Path, order: WorkOrder) -> tuple[Benchmark, ...]:
+        """Import the file, in a worker with this order, and return its benchmarks.
 
         Raises BenchmarkError if the tool is missing, or if the file is written wrongly for it.
         """
 
-    def written(self, file: Path, root: Path, text: str) -> Mapping[str, tuple[str, ...] | None]:
+    def written(
+        self, file: Path, root: Path, text: str, files: Iterable[str]
+    ) -> Mapping[str, tuple[str, ...] | None]:
         """Return the benchmarks that the text defines, without importing the file.
 
         Each is mapped to perfci's metrics that it reports, or to None for all of them. Base's files
-        are read this way, to find benchmarks that head no longer has.
+        are read this way, to find benchmarks that head no longer has. ``files`` are all benchmark
+        files of the side.
         """
 
 
@@ -74,6 +82,12 @@ def form_of(file: str, root: str) -> SuiteForm | None:
     if _OWN.search(text):
         return None
     return next((form for form in _forms() if form.holds(path, Path(root), text)), None)
+
+
+def has_own_files(root: Path, folder: str, pattern: str) -> bool:
+    """Return whether any file of the folder that matches the pattern is of perfci's own form."""
+    files = filter(Path.is_file, (root / folder).rglob(pattern))
+    return any(_OWN.search(file.read_text("utf-8", errors="replace")) for file in files)
 
 
 @cache

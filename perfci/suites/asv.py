@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import ast
 import inspect
+import json
+import math
 import os
 import pickle
 import re
@@ -18,12 +20,13 @@ import sys
 import tempfile
 import textwrap
 from binascii import crc32
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -33,11 +36,18 @@ from perfci.clock import perf_counter
 from perfci.collector import ExtraMetric, Work
 from perfci.errors import BenchmarkError, Unusable
 from perfci.model.case import Metric
+from perfci.model.worker import TEST_SKIPPED, WorkOrder
 from perfci.suites import fit_label, fit_name
 
 TOOL = ("asv_runner", "pympler")
-_CONFIGURATION = "asv.conf.json"
-_FOLDER = re.compile(r'^\s*"benchmark_dir"\s*:\s*"([^"]+)"', re.MULTILINE)
+NONE_THERE = "Begin a function's name with `time_`, `peakmem_`, `mem_` or `track_`."
+_CONFIGURATIONS = ("asv.conf.json", "asv.conf.jsonc")
+_DEEPEST = 3
+"""Depth of the deepest folder in which asv's configuration is looked for."""
+_TEXT = r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\''
+_COMMENTS = re.compile(rf"({_TEXT})|//[^\n]*|/\*.*?\*/", re.DOTALL)
+_BEYOND_JSON = re.compile(rf"({_TEXT})|,(?=\s*[}}\]])|([A-Za-z_$][\w$]*)(?=\s*:)", re.DOTALL)
+"""Matches a text, and what JSON5 allows: a comma at the end, and a name without quotes."""
 _MEMORY = re.compile(r"^(Mem[A-Z_].+)|(mem_.+)$")
 """Names that asv_runner takes for benchmarks only if pympler is installed."""
 _CACHE = "cache.pickle"
@@ -76,33 +86,72 @@ _Asv = Any
 
 
 def holds(file: Path, root: Path, text: str) -> bool:
-    """Return whether the file lies in the ``benchmark_dir`` of the nearest ``asv.conf.json``."""
+    """Return whether the file lies in the ``benchmark_dir`` of asv's nearest configuration."""
     del text
     suite = _suite_of(file.parent, root)
     return suite is not None and file.is_relative_to(suite)
 
 
 def place(root: Path) -> tuple[str, str] | None:
-    """Return the folder that asv's configuration names, at the root or in a folder of it."""
-    for configuration in (root / _CONFIGURATION, *sorted(root.glob(f"*/{_CONFIGURATION}"))):
-        suite = _suite_of(configuration.parent, root) if configuration.is_file() else None
-        if suite and suite.is_dir() and suite.is_relative_to(root):
+    """Return the folder that asv's configuration names, nearest to the root."""
+    patterns = ["*/" * depth + name for depth in range(_DEEPEST + 1) for name in _CONFIGURATIONS]
+    for configuration in chain.from_iterable(sorted(root.glob(pattern)) for pattern in patterns):
+        suite = _named_folder(configuration)
+        if suite.is_dir() and suite.is_relative_to(root):
             return suite.relative_to(root).as_posix(), "*.py"
     return None
 
 
 def _suite_of(folder: Path, root: Path) -> Path | None:
     """Return the folder of benchmarks that asv's configuration names, from ``folder`` up."""
-    for place in (folder, *folder.parents):
-        if place.is_relative_to(root) and (place / _CONFIGURATION).is_file():
-            text = (place / _CONFIGURATION).read_text(encoding="utf-8", errors="replace")
-            named = _FOLDER.search(text)
-            return Path(os.path.normpath(place / (named[1] if named else "benchmarks")))
-    return None
+    configuration = _configuration_of(folder, root)
+    return _named_folder(configuration) if configuration else None
 
 
-def benchmarks(file: Path, root: Path) -> tuple[Benchmark, ...]:
+def _configuration_of(folder: Path, root: Path) -> Path | None:
+    inside = (place for place in (folder, *folder.parents) if place.is_relative_to(root))
+    return next(filter(Path.is_file, (p / name for p in inside for name in _CONFIGURATIONS)), None)
+
+
+def _named_folder(configuration: Path) -> Path:
+    named = str(_read(configuration).get("benchmark_dir", "benchmarks"))
+    return Path(os.path.normpath(configuration.parent / named))
+
+
+def _read(configuration: Path) -> dict[str, Any]:
+    """Return the content of asv's configuration, which is JSON5. It is empty if it is damaged."""
+
+    def plain(match: re.Match[str]) -> str:
+        text, name = match[1] or "", match[2]
+        return json.dumps(name or text[1:-1]) if name or text.startswith("'") else text
+
+    text = configuration.read_text(encoding="utf-8", errors="replace")
+    text = _COMMENTS.sub(lambda match: match[1] or " ", text)
+    try:
+        content = json.loads(_BEYOND_JSON.sub(plain, text), strict=False)
+    except ValueError:
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _variables(configuration: Path | None, order: WorkOrder) -> dict[str, str]:
+    """Return asv's environment variables, for a side that is installed in this Python."""
+    content = _read(configuration) if configuration else {}
+    return {
+        "ASV_PROJECT": str(content.get("project", "")),
+        "ASV_CONF_DIR": str(configuration.parent if configuration else order.root),
+        "ASV_COMMIT": order.commit,
+        "ASV_BUILD_DIR": str(Path(order.root, str(content.get("repo_subdir", "")))),
+        "ASV_BUILD_CACHE_DIR": os.environ.get("TMPDIR", "/tmp"),  # noqa: S108 (the system's own)
+        "ASV_ENV_NAME": f"existing-py{sys.executable.replace('/', '_')}",
+        "ASV_ENV_TYPE": "existing",
+        "ASV_ENV_DIR": sys.prefix,
+    }
+
+
+def benchmarks(file: Path, order: WorkOrder) -> tuple[Benchmark, ...]:
     """Return a benchmark for each of asv's benchmarks in the file, with its parameters as axes."""
+    root = Path(order.root)
     suite = _suite_of(file.parent, root) or file.parent
     shown = f"{suite.relative_to(root)}/ is a suite of asv"
     _require("asv_runner", shown)
@@ -114,6 +163,7 @@ def benchmarks(file: Path, root: Path) -> tuple[Benchmark, ...]:
             f"{shown}, and the asv_runner of {sys.executable} is too old",
             f"Install a newer one: `{sys.executable} -m pip install -U asv_runner`.",
         )
+    os.environ |= _variables(_configuration_of(file.parent, root), order)
     module = import_module(_importable(file, suite))
     return tuple(_benchmark(asv, file) for asv in _discovered(module, file.relative_to(root)))
 
@@ -168,8 +218,11 @@ def _functions(module: Any) -> Iterator[tuple[type | None, str, Any]]:
             yield None, name, value
 
 
-def written(file: Path, root: Path, text: str) -> Mapping[str, tuple[str, ...] | None]:
+def written(
+    file: Path, root: Path, text: str, files: Iterable[str]
+) -> Mapping[str, tuple[str, ...] | None]:
     """Return the benchmarks that the file's own text defines in asv's form, with their metrics."""
+    del files
     suite = _suite_of(file.parent, root) or file.parent
     parts = file.relative_to(suite).with_suffix("").parts
     module = parts[:-1] if parts[-1] == "__init__" else parts
@@ -250,15 +303,18 @@ def _hand_over(
         shutil.copytree(cache, folder, dirs_exist_ok=True)
         asv.set_cache(pickle.loads((cache / _CACHE).read_bytes()))  # noqa: S301 (made by this side)
     os.chdir(folder)
-    if asv.do_setup():
-        raise Unusable("test_skipped", f"{asv.name}: its setup raised NotImplementedError")
+    try:
+        for setup in asv._setups:  # noqa: SLF001 (do_setup keeps the reason to itself)
+            setup(*asv._build_params())  # noqa: SLF001
+    except NotImplementedError as error:
+        raise Unusable(TEST_SKIPPED, f"its setup raised {error!r}") from error
     with ExitStack() as stack:
         stack.callback(asv.do_teardown)
         try:
             go_on(replace(_work(asv, stack), spared_s=spared_s))
         except NotImplementedError as error:
             if type(error).__name__ == "SkipNotImplemented":
-                raise Unusable("test_skipped", f"{asv.name} skipped itself: {error}") from error
+                raise Unusable(TEST_SKIPPED, f"it skipped itself: {error}") from error
             raise
 
 
@@ -290,10 +346,15 @@ def _work(asv: _Asv, stack: ExitStack) -> Work:
         call = partial(asv.func, *arguments) if arguments else asv.func
         renewing = kind == "TimeBenchmark" and asv.number
         return Work(call, prepare=_Renewal(asv).prepare if renewing else None)
-    once = _ComputedValue(partial(asv.run, *arguments))
+
+    @cache  # later calls return the first call's value
+    def once() -> Any:
+        value = asv.run(*arguments)
+        return math.nan if value is None else value
+
     unit = _UNITS.get(asv.unit, str(asv.unit)[:50])
     metric = _SIZE if kind == "MemBenchmark" else replace(_VALUE, unit=unit)
-    return Work(once.call, metrics=(ExtraMetric(metric, once.call),))
+    return Work(once, metrics=(ExtraMetric(metric, once),))
 
 
 def _in_fresh_python(asv: _Asv, arguments: Sequence[Any], stack: ExitStack) -> Work:
@@ -317,19 +378,6 @@ class _Renewal:
             self._asv.do_setup()
             self._calls = 0
         self._calls += 1
-
-
-class _ComputedValue:
-    """A value that the first call computes. Later calls return it."""
-
-    def __init__(self, compute: Callable[[], Any]) -> None:
-        self._compute = compute
-        self._values: list[Any] = []
-
-    def call(self) -> Any:
-        if not self._values:
-            self._values.append(self._compute())
-        return self._values[0]
 
 
 class _FreshPython:

@@ -97,8 +97,11 @@ def compare_case(
             if row.ratio is not None and row.method != "exact" and "s" in metric.unit.split("/"):
                 row = replace(row, caveat=throttled or row.caveat)
             rows.append(replace(row, disturbance=disturbance))
-        elif before.values and head and empty.gate == "fail":
+        elif before.values and head and (empty.gate == "fail" or metric.name not in METRICS):
             rows.append(_vanished(empty, before, head_filled))
+        elif metric.name not in METRICS and (lacking := _lacking(metric.name, base, head)):
+            estimate = after.exact_estimate() if after.values else None
+            rows.append(replace(empty, head=estimate, findings=(*empty.findings, lacking)))
     rows = _with_threads(_with_thresholds(rows, rules))
     return tuple(rows if _more_imbalanced(rows) else map(_without_blame, rows))
 
@@ -328,6 +331,14 @@ def _exact_row(empty: Comparison, metric: Metric, base: Values, head: Values) ->
         return replace(empty, method="exact", findings=(*empty.findings, problem))
     empty = replace(empty, base=base.exact_estimate(), head=head.exact_estimate())
     return compare_exactly(empty, metric, base.values, head.values)
+
+
+def _lacking(
+    metric: str, base: Sequence[WorkerOutput], head: Sequence[WorkerOutput]
+) -> Finding | None:
+    """Return why base, or each side, has no value of a benchmark's own metric, if it says so."""
+    reasons = [output.missing[metric] for output in (*base, *head) if metric in output.missing]
+    return finding("no-value", metric=metric, why=reasons[0]) if reasons else None
 
 
 def _vanished(empty: Comparison, base: Values, head: Sequence[WorkerOutput]) -> Comparison:

@@ -40,8 +40,8 @@ _METHOD_CODES = frozenset(
         "same-values", "no-spread", "no-spread-on-one-side", "not-finite", "out-of-range",
         "below-floor", "no-ratio", "no-ratio-of-mean",
         # the sides did not measure the same
-        "base-only", "no-graph", "left-out", "unreported", "not-reported", "absent", "no-baseline",
-        "other-environment", "source-changed",
+        "base-only", "no-value", "no-graph", "left-out", "unreported", "not-reported", "absent",
+        "no-baseline", "other-environment", "source-changed",
     }
 )  # fmt: skip
 """Codes of the findings on undecided rows for which the way of measuring is to blame."""

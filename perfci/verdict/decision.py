@@ -20,7 +20,7 @@ from perfci.model.finding import (
 from perfci.model.measuring import DECIDING_ROUNDS
 from perfci.model.report import Comparison, Report, Verdict
 from perfci.model.status import Status, traits
-from perfci.model.worker import WRONG_CODE
+from perfci.model.worker import TEST_SKIPPED, WRONG_CODE
 from perfci.units import first_of
 from perfci.verdict.case_comparisons import empty_row
 from perfci.verdict.caveats import not_unchanged_reason, rare_state
@@ -28,7 +28,7 @@ from perfci.verdict.policy import Policy, pair_changes, threshold_of, worse_by
 
 UNDECIDED = Verdict("inconclusive", ())
 """The verdict of a report until ``with_verdict`` decides it."""
-_NOT_BROKEN = {"test_skipped"}
+_NOT_BROKEN = {TEST_SKIPPED}
 """Kinds of failure on both sides that are always allowed."""
 _STANDS_FOR_CASE = "latency_p50"
 """Metric of a row that stands for a whole case. Every case has this metric."""

@@ -154,7 +154,7 @@ def _without_duplicates(cases: list[Case], order: WorkOrder) -> tuple[list[Case]
             stage="discovery",
             kind="duplicate_id",
             message=f"two benchmarks are called `{identity}`: {' and '.join(files)}\n"
-            "Give one of them another name: @perfci.benchmark(name=...)",
+            "Give one of them another name: the function's, or @perfci.benchmark(name=...).",
         )
         for identity, files in places.items()
         if len(files) > 1

@@ -48,7 +48,8 @@ DYNAMO, INDUCTOR = "torch._dynamo", "torch._inductor.compile_fx"
 """The compiler's modules that an ancestor imports."""
 _SET_BY_INDUCTOR = frozenset({"_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR"})
 """Variables that Inductor itself sets when it compiles. It doesn't read them at its import."""
-_SET_BY_PYTEST = frozenset({"PYTEST_CURRENT_TEST", "PYTEST_VERSION"})
+_SET_BY_SUITES = ("PYTEST_", "ASV_")
+"""Beginnings of the names of variables that suites of other tools are given."""
 
 
 @dataclass(slots=True)
@@ -170,7 +171,7 @@ class ImportRecord:
             return
         name, is_set, value = (change := _change(arguments)).partition("=")
         values = {value if is_set else None, os.environ.get(name)}
-        if values != {self._environment.get(name)} and name not in _SET_BY_PYTEST:
+        if values != {self._environment.get(name)} and not name.startswith(_SET_BY_SUITES):
             self._nested[-1].environment[change] = None
 
 
@@ -262,7 +263,8 @@ def use_own_places() -> None:
 
 def require_same_environment(before: Mapping[str, str]) -> None:
     """Raise Unusable if set-up changed the environment. The compiler has already read it."""
-    names = {*before, *os.environ} - _SET_BY_INDUCTOR - _SET_BY_PYTEST
+    names = {*before, *os.environ} - _SET_BY_INDUCTOR
+    names = {name for name in names if not name.startswith(_SET_BY_SUITES)}
     changed = sorted(name for name in names if before.get(name) != os.environ.get(name))
     if changed:
         raise Unusable(UNLIKE_FRESH, f"set-up sets the variable {changed[0]}")

@@ -28,7 +28,7 @@ from perfci.collector import Work
 from perfci.errors import Unusable
 from perfci.metrics import METRICS, ExtraMetric
 from perfci.model.worker import WorkOrder
-from perfci.suites import SuiteForm, form_of
+from perfci.suites import PYTEST_ARGUMENTS, SuiteForm, form_of
 
 PREFIX = "perfci_benchmarks_"
 """Prefix of the name of the module that a benchmark file is imported as."""
@@ -124,8 +124,9 @@ def serve_imports() -> None:
 
 def benchmarks_of(file: str, order: WorkOrder, form: SuiteForm | None) -> tuple[Benchmark, ...]:
     """Import a benchmark file of perfci's form, or of a suite's ``form``. Return its benchmarks."""
+    PYTEST_ARGUMENTS[:] = order.pytest_args
     if form:
-        return form.benchmarks(Path(file), Path(order.root))
+        return form.benchmarks(Path(file), order)
     return benchmarks_in(load(file, order.python_path))
 
 

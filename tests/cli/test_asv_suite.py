@@ -111,11 +111,10 @@ def test_the_suite_that_asvs_configuration_names_is_found_and_measured(suite: Pr
     assert "cases.TimeWork.time_work[kind=a_b,size=10]" in listed.out, listed.text
     assert "bench/suite/cases.py:13" in listed.out
     report = suite.report("compare", "HEAD~1", "HEAD", "--budget", "5m", code=None)
-    messages = {failure["case"]: failure["message"] for failure in report["failures"]}
-    assert messages.keys() == {"cases.time_not_here"}, messages
-    assert "its setup raised NotImplementedError" in messages["cases.time_not_here"]
+    assert not report["failures"], report["failures"]
     assert report["skipped"] == {
-        "cases.TimeWork.time_work[kind=c,size=2000]": "the suite skips these parameters"
+        "cases.TimeWork.time_work[kind=c,size=2000]": "the suite skips these parameters",
+        "cases.time_not_here": "its setup raised NotImplementedError('no card')",
     }
     time = rows(report, "cases.TimeWork.time_work[kind=a_b,size=2000]")["latency_p50"]
     assert time["head"]["center"] > 0

@@ -190,6 +190,51 @@ def test_workflows_come_with_a_decision_on_inconclusive_verdicts(
     assert [line for line in again if "inconclusive" in line] == told
 
 
+TEST = "def test_join(benchmark):\n    benchmark(','.join, 'ab')\n"
+ASV = '{"version": 1, "benchmark_dir": "speed"}'
+SUITES = {
+    "tests/benchmarks/test_join.py": ("tests/benchmarks", "test_*.py", {}),
+    "benchmarks/join_test.py": ("benchmarks", "*_test.py", {}),
+    "tests/unit/test_join.py": ("tests/unit", "test_join.py", {}),
+    "tests/test_perf_a.py": ("tests", "test_perf_*.py", {"tests/test_perf_b.py": TEST}),
+    "tests/a/one_test.py": ("tests", "*_test.py", {"tests/two_test.py": TEST}),
+    "perf/speed/join.py": ("perf/speed", "*.py", {"perf/asv.conf.json": ASV}),
+    "speed/deep/join.py": ("speed", "*.py", {"asv.conf.jsonc": f"// asv's\n{ASV}"}),
+}
+"""Files of suites, with their folder, their pattern and other files."""
+
+
+@pytest.mark.parametrize("file", SUITES)
+@pytest.mark.parametrize("configured", [False, True])
+def test_a_suite_for_another_tool_is_found_and_gets_no_first_benchmark(
+    project: Project, file: str, configured: bool
+) -> None:
+    place, pattern, others = SUITES[file]
+    (project.folder / "pyproject.toml").unlink()
+    if configured:
+        project.write("pyproject.toml", "[tool.perfci]\nrounds = 6\n")
+    project.write("tests/test_other.py", "def test_other():\n    assert True\n")
+    # a script of the project's own is no benchmark
+    project.commit("suite", **{file: TEST, "benchmarks/bench_transport.py": "1 / 0\n", **others})
+    said = initialised(project)
+    assert not list(project.folder.rglob("bench_first.py"))
+    assert any(f"{place}/" in line and pattern in line for line in said), said
+    config = load_config(project.folder)
+    assert (config.benchmarks, config.pattern) == (place, pattern)
+    initialised(project)
+    assert not list(project.folder.rglob("bench_first.py"))
+
+
+def test_a_folder_that_is_asked_for_gets_a_first_benchmark_beside_a_suite(
+    project: Project,
+) -> None:
+    (project.folder / "pyproject.toml").unlink()
+    project.commit("suite", **{"tests/benchmarks/test_join.py": TEST})
+    initialised(project, benchmarks="perf")
+    assert (project.folder / "perf/bench_first.py").is_file()
+    assert load_config(project.folder).benchmarks == "perf"
+
+
 @pytest.mark.parametrize(
     ("folder", "package", "python_path"),
     [

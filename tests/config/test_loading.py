@@ -296,3 +296,24 @@ def test_a_pattern_that_is_accepted_can_be_looked_for(tmp_path: Path, pattern: s
     (tmp_path / "a").mkdir()
     config = parse_config(f"pattern = {pattern!r}", "perfci.toml")
     assert list(tmp_path.rglob(config.pattern)) is not None
+
+
+@pytest.mark.parametrize(
+    ("script", "place"),
+    [
+        ("import sys\n\n\ndef bench():\n    sys.exit(3)\n", ("tests/benchmarks", "test_*.py")),
+        ("import perfcit\n", ("tests/benchmarks", "test_*.py")),
+        ("import perfci\n", ("benchmarks", "bench_*.py")),
+        ("if True:\n    from perfci.pytest import benchmarks\n", ("benchmarks", "bench_*.py")),
+    ],
+)
+def test_only_files_of_perfcis_own_form_hide_a_suite(
+    tmp_path: Path, script: str, place: tuple[str, str]
+) -> None:
+    for name in ("benchmarks", "tests/benchmarks"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "benchmarks/bench_transport.py").write_text(script, encoding="utf-8")
+    test = tmp_path / "tests/benchmarks/test_join.py"
+    test.write_text("def test_join(benchmark):\n    benchmark(len, '')\n", encoding="utf-8")
+    config = load_config(tmp_path)
+    assert (config.benchmarks, config.pattern) == place

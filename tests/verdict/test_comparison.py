@@ -8,8 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from perfci.model.case import Metric
+from perfci.model.case import Gate, Kind, Metric
 from perfci.model.report import Comparison
+from perfci.model.words import words
 from perfci.model.worker import THROTTLED
 from perfci.stats.t_tests import t_quantile
 from perfci.verdict.case_comparisons import compare_case, number_rows
@@ -251,6 +252,28 @@ def test_only_the_metrics_a_benchmark_asks_for_are_reported_and_its_own() -> Non
     limited = case(metrics=("latency_p50",))
     rows = compare_case(limited, base, head, POLICY, paired=True)
     assert [row.metric for row in rows] == ["latency_p50", "tokens"]
+
+
+@pytest.mark.parametrize("gate", ["fail", "warn", "info"])
+@pytest.mark.parametrize("kind", ["exact", "per_worker"])
+@pytest.mark.parametrize("lacking", [("head",), ("base",), ("base", "head")])
+def test_a_metric_of_the_benchmarks_own_without_a_value_keeps_its_row(
+    gate: Gate, kind: Kind, lacking: tuple[str, ...]
+) -> None:
+    own = Metric("loss", "", kind, 0.1, gate)
+    base, head = (
+        [
+            worker(name, n, {}, missing={"loss": "the benchmark gave nan"}, extra_metrics=(own,))
+            if name in lacking
+            else worker(name, n, {"loss": 0.5}, extra_metrics=(own,))
+            for n in range(1, 7)
+        ]
+        for name in ("base", "head")
+    )
+    (row,) = compare_case(case(), base, head, POLICY, paired=True)
+    assert (row.metric, row.status, row.gate) == ("loss", "inconclusive", gate)
+    assert "the benchmark gave nan" in words(row.findings[-1])
+    assert (row.base is None, row.head is None) == ("base" in lacking, "head" in lacking)
 
 
 def test_a_gating_metric_that_head_no_longer_gives_is_told_of() -> None:

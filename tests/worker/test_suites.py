@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from perfci.suites import fit_label
+from perfci.measure.selection import written_in
+from perfci.suites import asv, fit_label, usual_place
 from perfci.suites.pytest.session import SampleStatistics
 from tests.worker.driver import Bench
 
@@ -110,6 +111,53 @@ def pytest_collection_modifyitems(config, items):
     if config.getoption("--benchmark-disable") or config.option.benchmark_skip:
         items.clear()
 """
+ASV = """\
+import os, sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+assert Path(os.environ["ASV_CONF_DIR"]) == HERE.parent
+assert os.environ["ASV_COMMIT"] == "c0ffee"
+assert os.environ["ASV_PROJECT"] == "toy // one"
+assert Path(os.environ["ASV_BUILD_DIR"]) == HERE.parents[2]
+assert os.environ["ASV_ENV_DIR"] == sys.prefix
+assert {"ASV_ENV_NAME", "ASV_ENV_TYPE", "ASV_BUILD_CACHE_DIR"} <= os.environ.keys()
+
+
+class Skips:
+    params = [False, True]
+    param_names = ["ok"]
+
+    def setup(self, ok):
+        if not ok:
+            raise NotImplementedError("no card")
+
+    def time_partly(self, ok):
+        assert ok
+
+
+class Rate:
+    def track_nan(self):
+        return float("nan")
+
+    def track_infinite(self):
+        return float("inf")
+
+    def track_nothing(self):
+        return None
+"""
+CONFIGURATIONS = {
+    "asv.conf.json": '{"version": 1, "project": "toy // one", "benchmark_dir": "speed"}\n',
+    "asv.conf.jsonc": """\
+// as asv reads it
+{
+    /* "benchmark_dir": "elsewhere", */ "version": 1, // "benchmark_dir": "elsewhere"
+    project: 'toy // one',
+    "benchmark_dir": "./speed",
+    "matrix": {"req": {"numpy": ["1", "2",],},},
+}
+""",
+}
 ADDRESSES = """\
 import pytest
 
@@ -124,6 +172,18 @@ def pytest_generate_tests(metafunc):
 
 def test_each(benchmark, each):
     benchmark(repr, each)
+"""
+
+
+OWN_NAMES = """\
+def bench_ascii(benchmark):
+    benchmark(str.encode, "a", "ascii")
+
+def bench_slow(benchmark):
+    benchmark(str.encode, "a", "idna")
+
+def test_nothing(benchmark):
+    raise AssertionError
 """
 
 
@@ -179,7 +239,8 @@ def test_the_statistics_are_pytest_benchmarks(times: tuple[float, ...]) -> None:
 
 
 def test_hooks_and_options_of_plugins_that_are_off_are_known(suite: Bench) -> None:
-    suite.write("[pytest]\naddopts = --benchmark-disable -n 3\n", "pytest.ini")
+    options = "addopts = --benchmark-disable -n 3\nrequired_plugins = pytest-benchmark\n"
+    suite.write(f"[pytest]\n{options}", "pytest.ini")
     suite.write(CONFTEST, "tests/conftest.py")
     path = suite.write(
         "def test_join(benchmark):\n    benchmark(','.join, 'ab')\n", "tests/test_j.py"
@@ -218,3 +279,94 @@ def test_long_texts_keep_their_label_whatever_lies_before_them() -> None:
     assert fit_label(first) != fit_label(second)
     assert fit_label(second) == fit_label(second, [fit_label(first)])
     assert len(fit_label(first)) <= 60
+
+
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+@pytest.mark.parametrize("folder", ["bench", "python/bench", "."])
+def test_asvs_configuration_is_read_as_asv_reads_it(tmp_path: Path, name: str, folder: str) -> None:
+    suite = tmp_path / folder / "speed"
+    suite.mkdir(parents=True)
+    (tmp_path / folder / name).write_text(CONFIGURATIONS[name], encoding="utf-8")
+    place = suite.relative_to(tmp_path).as_posix()
+    assert usual_place(tmp_path) == (place, "*.py")
+    assert asv.holds(suite / "cases.py", tmp_path, "")
+    assert not asv.holds(tmp_path / "other.py", tmp_path, "")
+
+
+@pytest.fixture
+def asv_suite(suite: Bench) -> Path:
+    pytest.importorskip("asv_runner", reason="asv_runner is not installed")
+    suite.write(CONFIGURATIONS["asv.conf.json"], "python/bench/asv.conf.json")
+    suite.write("", "python/bench/speed/__init__.py")
+    return suite.write(ASV, "python/bench/speed/cases.py")
+
+
+def test_an_asv_suite_has_asvs_variables_and_skips_as_under_asv(
+    suite: Bench, asv_suite: Path
+) -> None:
+    found = discovered(suite, asv_suite, commit="c0ffee")
+    assert len(ids(found)) == 5
+    environment = found["imports"]["python/bench/speed/cases.py"]["environment"]
+    assert not [name for name in environment if name.startswith("ASV_")]
+    for label in ("True", "False"):
+        case = f"cases.Skips.time_partly[ok={label}]"
+        if label == "True":
+            assert suite.measure(asv_suite, case, commit="c0ffee")["samples_ns"]
+        else:
+            failed = suite.failure(asv_suite, case, commit="c0ffee")
+            assert failed["kind"] == "test_skipped"
+            assert failed["message"] == "its setup raised NotImplementedError('no card')"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("nan", "nan"), ("infinite", "inf"), ("nothing", "nan")]
+)
+def test_a_tracked_value_that_is_no_number_is_missing(
+    suite: Bench, asv_suite: Path, name: str, value: str
+) -> None:
+    measured = suite.measure(asv_suite, f"cases.Rate.track_{name}", commit="c0ffee")
+    assert measured["missing"]["value"] == f"the benchmark gave {value}"
+    assert measured["warnings"] == [f"value has no value: the benchmark gave {value}"]
+
+
+def test_arguments_of_pytest_choose_its_configuration_and_its_tests(suite: Bench) -> None:
+    suite.write("[pytest]\naddopts = --absent\n", "pytest.ini")
+    suite.write("[pytest]\npython_functions = bench_*\n", "benchmark.ini")
+    path = suite.write(OWN_NAMES, "speed/encoding_benchmark.py")
+    arguments = ("-c", "benchmark.ini", "-k", "not slow")
+    found = discovered(suite, path, pytest_args=arguments)
+    assert ids(found) == ["encoding_benchmark.bench_ascii"]
+    measured = suite.measure(path, "encoding_benchmark.bench_ascii", pytest_args=arguments)
+    assert measured["samples_ns"]
+
+
+def test_arguments_of_pytest_count_for_tests_that_a_benchmark_file_names(suite: Bench) -> None:
+    suite.write("[pytest]\npython_functions = bench_*\n", "benchmark.ini")
+    suite.write(OWN_NAMES, "speed/encoding_benchmark.py")
+    chosen = 'import perfci.pytest\nsuite = perfci.pytest.benchmarks("encoding_benchmark.py")\n'
+    path = suite.write(chosen, "speed/bench_suite.py")
+    assert len(ids(discovered(suite, path, pytest_args=("-c", "benchmark.ini")))) == 2
+
+
+def test_equal_names_of_files_are_told_apart_by_their_paths(suite: Bench) -> None:
+    arguments = ("--import-mode=importlib",)
+    test = "def test_join(benchmark):\n    benchmark(','.join, 'ab')\n"
+    names = ("a/x/test_speed.py", "b/test_speed.py", "b/test_other.py")
+    paths = tuple(str(suite.write(test, f"tests/{name}")) for name in names)
+    found = suite.discover(benchmark_files=paths, suite_files=paths, pytest_args=arguments)
+    expected = ["tests.a.x.test_speed.test_join", "tests.b.test_speed.test_join"]
+    assert ids(found) == [*expected, "test_other.test_join"]
+    for case, path in zip(expected, paths, strict=False):
+        measured = suite.measure(
+            Path(path), case, suite_files=paths, pytest_args=arguments, benchmark_files=paths
+        )
+        assert measured["samples_ns"]
+    written = written_in(suite.root, paths)
+    assert [name for names in written.values() for name in names] == ids(found)
+
+
+def test_a_module_that_skips_itself_says_why(suite: Bench) -> None:
+    path = suite.write("import pytest\n\npytest.importorskip('absent_library')\n", "test_a.py")
+    (failed,) = discovered(suite, path)["failures"]
+    assert failed["kind"] == "test_skipped"
+    assert "absent_library" in failed["message"]

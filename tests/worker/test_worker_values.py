@@ -93,6 +93,7 @@ def test_a_metric_that_is_no_finite_number_is_missing(bench: Bench, value: str) 
     own = f'perfci.metric("odd", lambda: float("{value}"))'
     measured = bench.measure(HEAD + f"    return (lambda: None), {own}\n")
     assert measured["missing"]["odd"] == f"the benchmark gave {value}"
+    assert measured["warnings"] == [f"odd has no value: the benchmark gave {value}"]
     assert "odd" not in measured["values"]
 
 

@@ -167,8 +167,15 @@ def _nearest(companions: Mapping[str, Any], path: str, name: str) -> Any:
 
 
 def _load(content: bytes, name: str) -> Any:
+    from perfci.history.importers.google_benchmark import mended  # it imports this module
+
     try:
-        plain = json.loads(content.decode("utf-8-sig"))
+        text = content.decode("utf-8-sig")
+        try:
+            plain = json.loads(text)
+        except json.JSONDecodeError:
+            if (plain := mended(text)) is None:
+                raise
         if b"\\ud" in content.lower():  # half of a surrogate pair can't be encoded: replace it
             plain = json.loads(json.dumps(plain, ensure_ascii=False).encode("utf-8", "replace"))
         return plain

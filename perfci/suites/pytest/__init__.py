@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatch
 from functools import partial
 from importlib.util import find_spec
@@ -13,15 +14,23 @@ from pathlib import Path
 
 from perfci.api.definition import Benchmark
 from perfci.errors import BenchmarkError
+from perfci.model.worker import WorkOrder
 from perfci.suites import fit_name
 
 TOOL = ("_pytest", "pluggy", "iniconfig", "pytest")
+NONE_THERE = (
+    "pytest finds no test in it that asks for `benchmark`. If the suite needs arguments of pytest, "
+    'name them in [tool.perfci]: `pytest_args = ["-c", "benchmark.ini"]`.'
+)
 _NAMES = ("test_*.py", "*_test.py")
 """Patterns of the files that pytest collects by default."""
-_FOLDERS = ("benchmarks", "benchmark", "tests/benchmarks", "tests/benchmark")
-"""Folders in which suites are looked for without configuration."""
+_FOLDERS = (
+    *("benchmarks", "benchmark", "tests/benchmarks", "tests/benchmark"),
+    *("bench", "perf", "performance", "tests/bench", "tests/perf", "tests/performance"),
+)
+"""Folders in which suites are looked for without configuration, before any other tests."""
 _ASKS = re.compile(
-    r"^[ \t]*(?:def test\w*\([^)]*\bbenchmark\b|@pytest\.mark\.(?:benchmark|perfci)\b)",
+    r"^[ \t]*(?:def \w+\([^)]*\bbenchmark\b|@pytest\.mark\.(?:benchmark|perfci)\b)",
     re.MULTILINE,
 )
 """Matches a test that measures. Its file may have any name, as ``python_files`` allows."""
@@ -39,27 +48,43 @@ def holds(file: Path, root: Path, text: str) -> bool:
 
 def place(root: Path) -> tuple[str, str] | None:
     """Return a folder of benchmarks and the pattern of its files that measure, or None."""
-    for folder in _FOLDERS:
+    for folder in (*_FOLDERS, "tests", "test"):
         for name in _NAMES:
-            files = sorted((root / folder).rglob(name))
-            if any(_ASKS.search(file.read_text("utf-8", errors="replace")) for file in files):
+            files = [
+                file
+                for file in (root / folder).rglob(name)
+                if file.is_file() and _ASKS.search(file.read_text("utf-8", errors="replace"))
+            ]
+            if files and folder in _FOLDERS:
                 return folder, name
+            if files:  # among tests that measure nothing
+                inner = Path(os.path.commonpath([file.parent for file in files]))
+                names = sorted({file.name for file in files})
+                alike = os.path.commonprefix(names)  # noqa: RUF071 (by characters, as meant)
+                pattern = names[0] if len(names) == 1 else alike + name.removeprefix("test_")
+                return inner.relative_to(root).as_posix(), pattern
     return None
 
 
-def benchmarks(file: Path, root: Path) -> tuple[Benchmark, ...]:
+def benchmarks(file: Path, order: WorkOrder) -> tuple[Benchmark, ...]:
     """Return a benchmark for each test of the file that measures."""
+    root = Path(order.root)
     if find_spec("pytest") is None:
         raise BenchmarkError(
             "no-pytest",
             f"{file.relative_to(root)} has tests of pytest, and {sys.executable} has no pytest",
             "Install it there, or name the Python that has it: `python` in [tool.perfci].",
         )
-    return benchmarks_of((file,), root)
+    return benchmarks_of((file,), root, order.suite_files)
 
 
-def benchmarks_of(files: Sequence[Path], root: Path) -> tuple[Benchmark, ...]:
-    """Return a benchmark for each test that measures, with parameter sets as axis ``params``."""
+def benchmarks_of(
+    files: Sequence[Path], root: Path, others: Sequence[str] = ()
+) -> tuple[Benchmark, ...]:
+    """Return a benchmark for each test that measures, with parameter sets as axis ``params``.
+
+    ``others`` are the benchmark files whose names have to differ.
+    """
     from perfci.suites.pytest.session import Collection, run_test
 
     return tuple(
@@ -77,43 +102,46 @@ def benchmarks_of(files: Sequence[Path], root: Path) -> tuple[Benchmark, ...]:
             line=test.line,
             hands_over=True,
         )
-        for name, test in Collection(files, root).tests.items()
+        for name, test in Collection(files, root, others).tests.items()
     )
 
 
-def written(file: Path, root: Path, text: str) -> Mapping[str, None]:
+def written(file: Path, root: Path, text: str, files: Iterable[str]) -> Mapping[str, None]:
     """Return the names of the tests that measure and that the file's own text defines."""
-    del root
-    names = (
-        ".".join((module_name(file), *owners, function.name))
-        for owners, function, marked in _functions(ast.parse(text).body)
-        if function.name.startswith("test") and (marked or _asks(function))
-    )
-    return dict.fromkeys(map(fit_name, names))
+    module = module_name(file, root, files)
+    tests = _tests(ast.parse(text).body, (module,), marked=False)
+    return dict.fromkeys(fit_name(".".join(test)) for test in tests)
 
 
-def _functions(
-    body: Sequence[ast.stmt], owners: tuple[str, ...] = (), *, marked: bool = False
-) -> Iterator[tuple[tuple[str, ...], ast.FunctionDef, bool]]:
-    """Yield each function with the classes around it, and whether it or one of these is marked."""
-    for statement in body:
-        if isinstance(statement, ast.ClassDef):
-            inner = (*owners, statement.name)
-            yield from _functions(statement.body, inner, marked=marked or _is_marked(statement))
-        elif isinstance(statement, ast.FunctionDef):
-            yield owners, statement, marked or _is_marked(statement)
+def _tests(
+    body: Sequence[ast.stmt], owners: tuple[str, ...], *, marked: bool
+) -> Iterator[tuple[str, ...]]:
+    """Yield the owners and the name of each test that measures. ``marked`` are the owners."""
+    for each in body:
+        if isinstance(each, (ast.ClassDef, ast.FunctionDef)):
+            decorators = map(ast.unparse, each.decorator_list)
+            is_marked = marked or any(map(_MARKED.search, decorators))
+            if isinstance(each, ast.ClassDef):
+                yield from _tests(each.body, (*owners, each.name), marked=is_marked)
+            elif each.name.startswith(("test", "bench")) and (
+                is_marked or not FIXTURES.isdisjoint(given.arg for given in each.args.args)
+            ):
+                yield *owners, each.name
 
 
-def _is_marked(definition: ast.ClassDef | ast.FunctionDef) -> bool:
-    return any(_MARKED.search(ast.unparse(each)) for each in definition.decorator_list)
+def module_name(file: Path, root: Path, files: Iterable[str]) -> str:
+    """Return the name of the file's module, with the names of the packages around it.
+
+    If another one of ``files`` has that name, the file's path from the root is the name.
+    """
+    name = _name_in_packages(file)
+    alike = (Path(path) for path in files if path != str(file) and path.endswith(f"/{file.name}"))
+    if any(_name_in_packages(other) == name for other in alike):
+        return ".".join(file.relative_to(root).with_suffix("").parts)
+    return name
 
 
-def _asks(function: ast.FunctionDef) -> bool:
-    return not FIXTURES.isdisjoint(each.arg for each in function.args.args)
-
-
-def module_name(file: Path) -> str:
-    """Return the name of the file's module, with the names of the packages around it."""
+def _name_in_packages(file: Path) -> str:
     packages: list[str] = []
     folder = file.parent
     while (folder / "__init__.py").is_file():

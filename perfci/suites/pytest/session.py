@@ -23,7 +23,8 @@ from _pytest.skipping import evaluate_skip_marks
 from perfci.clock import perf_counter
 from perfci.collector import Work
 from perfci.errors import Unusable
-from perfci.suites import fit_label, fit_name
+from perfci.model.worker import TEST_SKIPPED
+from perfci.suites import PYTEST_ARGUMENTS, fit_label, fit_name
 from perfci.suites.pytest import FIXTURES, module_name
 
 MARK = "perfci"
@@ -40,6 +41,7 @@ _OPTIONS = (
     *("-q", "--capture=no", "--assert=plain"),
     *(f"-pno:{plugin}" for plugin in (*MEASURING, "pytest_benchmark.plugin", *_DISTURBING, MARK)),
     *(f"-o{key}=false" for key in ("strict", "strict_config", "strict_markers")),
+    "-orequired_plugins=",
 )
 _OPTIONS_OFF: Mapping[str, Any] = {
     "benchmark_only": True, "benchmark_enable": True, "benchmark_disable": False,
@@ -75,10 +77,12 @@ _SECTIONS = {
 def _options(folder: Path, root: Path) -> list[str]:
     """Return pytest's options for tests in ``folder`` of the tree ``root``.
 
-    They keep pytest from looking for its configuration and for conftest.py above the tree.
+    They keep pytest from looking for its configuration and for conftest.py above the tree. The
+    configuration's own arguments come last.
     """
     own = _configuration(folder, root) or os.devnull
-    return [*_OPTIONS, f"--confcutdir={root}", f"--rootdir={root}", "-c", str(own)]
+    places = (f"--confcutdir={root}", f"--rootdir={root}", "-c", str(own))
+    return [*_OPTIONS, *places, *PYTEST_ARGUMENTS]
 
 
 def _configuration(folder: Path, root: Path) -> Path | None:
@@ -114,17 +118,12 @@ class Fixtures:
         del work
         return ()
 
-    @pytest.fixture
-    def benchmark(self, request: pytest.FixtureRequest) -> Iterator[Call]:
+    def _call(self, request: pytest.FixtureRequest) -> Iterator[Call]:
         """Return a fixture that measures the function passed to it."""
         with Call(request.node, self) as call:
             yield call
 
-    @pytest.fixture
-    def codspeed_benchmark(self, request: pytest.FixtureRequest) -> Iterator[Call]:
-        """Return a fixture that measures the function passed to it."""
-        with Call(request.node, self) as call:
-            yield call
+    benchmark, codspeed_benchmark = pytest.fixture(_call), pytest.fixture(_call)
 
     @pytest.fixture
     def benchmark_weave(self, benchmark: Call) -> Callable[..., None]:
@@ -198,10 +197,10 @@ class CollectedTest:
 class Collection(_TestRun):
     """The tests of some files that measure, by name."""
 
-    def __init__(self, files: Sequence[Path], root: Path) -> None:
+    def __init__(self, files: Sequence[Path], root: Path, others: Sequence[str] = ()) -> None:
         super().__init__([str(file) for file in files])
         self.tests: dict[str, CollectedTest] = {}
-        self._root = root
+        self._root, self._others = root, others
         self.run([*_options(files[0].parent, root), "--collect-only"])
         if self.raised:
             raise self.raised
@@ -212,6 +211,11 @@ class Collection(_TestRun):
             error = call.excinfo.value
             self.raised = error.__cause__ or error
 
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Keep the reason of a module that skips itself."""
+        if report.skipped and isinstance(report.longrepr, tuple) and self.raised is None:
+            self.raised = Unusable(TEST_SKIPPED, report.longrepr[-1])
+
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Keep the tests that measure."""
         for item in session.items:
@@ -221,8 +225,8 @@ class Collection(_TestRun):
     def _take(self, item: pytest.Function) -> None:
         _, line, _ = item.location
         inner = item.nodeid.partition("::")[2].partition("[")[0]
-        name = ".".join((module_name(item.path), *inner.split("::")))
-        _require_fixtures(item, name)
+        module = module_name(item.path, self._root, self._others)
+        name = ".".join((module, *inner.split("::")))
         group = _group(item)
         test = self.tests.setdefault(
             fit_name(name),
@@ -257,22 +261,6 @@ def _group(item: pytest.Item) -> str | None:
     return group if isinstance(group, str) else None
 
 
-def _require_fixtures(item: pytest.Function, name: str) -> None:
-    """Raise Unusable for a fixture that no conftest.py, plugin or module has."""
-    known = item._fixtureinfo.name2fixturedefs  # noqa: SLF001 (pytest has no other way to ask)
-    for fixture in item.fixturenames:
-        if fixture not in known and fixture != "request" and not _is_parameter(item, fixture):
-            raise Unusable(
-                "no_fixture",
-                f"{item.path}:{(item.location[1] or 0) + 1}: fixture '{fixture}' not found, which "
-                f"{name} asks for. Write it in a conftest.py, or install the plugin that has it",
-            )
-
-
-def _is_parameter(item: pytest.Function, name: str) -> bool:
-    return name in getattr(getattr(item, "callspec", None), "params", ())
-
-
 GoOn = Callable[[Any], Sequence[float]]
 """The worker's function that measures. It returns the times of the recorded calls, in s."""
 
@@ -285,7 +273,7 @@ def run_test(root: Path, place: str, go_on: GoOn, *, params: str = "") -> None:
     running = _Running(place, params, go_on)
     running.run(_options(Path(place.partition("::")[0]).parent, root))
     if isinstance(running.raised, pytest.skip.Exception):
-        raise Unusable("test_skipped", f"{place} was skipped: {running.raised}")
+        raise Unusable(TEST_SKIPPED, f"the test skipped itself: {running.raised}")
     if running.raised:
         raise running.raised
     if not running.went_on:
@@ -460,7 +448,7 @@ class SampleStatistics:
         self.mean, self.median = statistics.fmean(values), statistics.median(values)
         self.stddev = statistics.stdev(values) if len(values) > 1 else 0
         self.ops = self.rounds / self.total if self.total else 0
-        self.q1, self.q3 = _quartiles(values)
+        self.q1, self.q3 = _first_quartile(values), _first_quartile(values[::-1])
         self.iqr = self.q3 - self.q1
         low, high = self.q1 - 1.5 * self.iqr, self.q3 + 1.5 * self.iqr
         within = [value for value in values if low <= value <= high]
@@ -474,20 +462,14 @@ class SampleStatistics:
         return {name: getattr(self, name) for name in self.fields}
 
 
-def _quartiles(values: Sequence[float]) -> tuple[float, float]:
-    """Return the first and the third quartile of sorted values, by pytest-benchmark's methods."""
+def _first_quartile(values: Sequence[float]) -> float:
+    """Return the first quartile of sorted values by pytest-benchmark's methods."""
     count, rest = divmod(len(values), 4)
-    if len(values) == 1:
-        return values[0], values[0]
-    if rest in {0, 2}:
-        half = len(values) // 2
-        return statistics.median(values[:half]), statistics.median(values[half:])
-    first = (count - 1, 0.25) if rest == 1 else (count, 0.75)
-    third = (3 * count, 0.75) if rest == 1 else (3 * count + 1, 0.25)
-    low, high = (
-        share * values[at] + (1.0 - share) * values[at + 1] for at, share in (first, third)
-    )
-    return low, high
+    if rest == 1:
+        return 0.25 * values[max(0, count - 1)] + 0.75 * values[count]
+    if rest == 3:
+        return 0.75 * values[count] + 0.25 * values[count + 1]
+    return statistics.median(values[: len(values) // 2])
 
 
 class _PreparedCalls:
