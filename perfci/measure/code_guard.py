@@ -7,6 +7,7 @@ error that says what to do.
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -20,13 +21,14 @@ from perfci.model.worker import WRONG_CODE
 from perfci.worker.hook.perfci_watch import VARIABLE, decoded_events, encoded
 from perfci.worker.own_packages import NO_LIBRARY, project_folders
 
-Where = Literal["own", "spared", "checkout", "another tree", "copy", ""]
+Where = Literal["own", "spared", "checkout", "another tree", "copy", "fresh", ""]
 _FILES_SHOWN = 3
 """How many wrong files a failure's message lists."""
 _CODE_OF: Mapping[Where, str] = {
     "checkout": " of the user's checkout",
     "another tree": ", another tree of the project",
     "copy": ", an installed copy of the project",
+    "fresh": ", written during a build or this session outside of both trees",
 }
 _VERBS = {
     "import": "is imported from",
@@ -45,6 +47,10 @@ _BUILD = (
     "Set `build` in [tool.perfci] to the commands that compile it, such as "
     "`{python} setup.py build_ext --inplace`."
 )
+_INSIDE = (
+    "Let `build` write into the tree, its current folder, and benchmarks below TMPDIR. Elsewhere "
+    "both sides run what was written last."
+)
 _HARNESS = f"{Path(perfci.__file__).resolve().parent}/"
 
 
@@ -58,7 +64,8 @@ class CodePlaces:
     that the project is installed from, ``copies`` installed copies of it. No side is to blame for
     what is ``spared``. ``pythons`` are the folders of interpreters and their packages. ``modules``
     are the dotted names of the project's modules. ``installed`` are packages whose installed copy
-    is meant. ``built``: the side's ``build`` has run.
+    is meant. ``built``: the side's ``build`` has run. ``began`` is when the session began, and
+    ``builds`` when those of all sides began and ended, which may be long ago (s since 1970).
     """
 
     root: str
@@ -74,6 +81,8 @@ class CodePlaces:
     installed: tuple[str, ...] = ()
     configured_path: tuple[str, ...] = ()
     built: bool = False
+    began: float = math.inf
+    builds: tuple[tuple[float, float], ...] = ()
 
     def settings(self, record: Path, *, openings: bool) -> str:
         """Return the settings of a watch that writes to the file ``record``.
@@ -93,8 +102,23 @@ class CodePlaces:
                 "installed": self.installed,
                 "record": (str(record),),
                 "openings": ("yes",) if openings else (),
+                "since": (str(min((self.began, *(began for began, _ in self.builds)))),),
             }
         )
+
+    def is_fresh(self, path: str) -> bool:
+        """Return whether the file at ``path`` was written by a build, or since the session began.
+
+        What a pip installs is known otherwise (``require_unchanged``). Caches of compiled code
+        outlive sessions, so what workers add to them doesn't depend on the commit.
+        """
+        try:
+            written = Path(path).stat().st_mtime
+        except OSError:
+            return False
+        by_build = any(began <= written <= ended for began, ended in self.builds)
+        by_session = written >= self.began and "cache" not in path.lower()
+        return "-packages/" not in path and (by_build or by_session)
 
     def place(self, path: str) -> Where:
         """Return the owner of the real ``path``."""
@@ -163,6 +187,8 @@ def code_used(events: Sequence[CodeEvent], places: CodePlaces) -> CodeUsed:
             where = "copy"
         if event.how == "import" and (where == "copy" or meant):
             elsewhere.append(event)
+        if where == "" and _is_run(event) and places.is_fresh(event.path):
+            where = "fresh"
         if where in {"", "spared"} or meant or not _is_run(event):
             continue
         if event.how == "kept out" and not _is_needed(event, where, places):
@@ -233,6 +259,8 @@ def _wrong(event: CodeEvent, where: Where, places: CodePlaces) -> WrongCode:
             advice = _BUILD
         meant = f'Where the installed copy is meant: installed = ["{top}"].' if top else ""
         return WrongCode("copy", event.how, event.path, event.name, f"{advice} {meant}".strip())
+    if where == "fresh":
+        return WrongCode(where, event.how, event.path, event.name, _INSIDE)
     relative = _relative(event, where, places)
     if (Path(places.root) / relative).exists():
         folder = folder_of(Path(places.root), relative, event.name)

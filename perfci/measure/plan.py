@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 import shutil
 from collections.abc import Collection, Mapping, Sequence
@@ -13,6 +14,7 @@ from pathlib import Path
 from perfci.config.loading import Config
 from perfci.measure.checkout.build import activated
 from perfci.measure.checkout.disk import remove_folder
+from perfci.measure.checkout.side_folders import build_times
 from perfci.measure.checkout.trees import ChangedLines, Overlay
 from perfci.measure.code_guard import CodePlaces, WorkerWatch
 from perfci.measure.machine.cores import CorePlan
@@ -106,6 +108,8 @@ class SessionPlan:
     their modules, ``project`` the distributions that the trees declare. ``separate`` are packages
     that each side has installed in a Python of its own, as intended.
 
+    ``began`` is when the session began, in s since 1970.
+
     ``uncommitted`` has for each tree what differed from its commit before any worker ran.
     """
 
@@ -125,6 +129,7 @@ class SessionPlan:
     uncommitted: Mapping[Path, Mapping[str, str]] = field(default_factory=dict)
     discovered: Mapping[str, Discovery] = field(default_factory=dict)
     bases_own: Path | None = None
+    began: float = math.inf
 
     @property
     def head_root(self) -> Path:
@@ -326,6 +331,8 @@ class SessionPlan:
                 installed=tuple(sorted({*self.config.installed, *self.separate})),
                 configured_path=tuple(self.config.python_path),
                 built=side.built,
+                began=self.began,
+                builds=tuple(build_times(other.root) for other in self.sides if other.built),
             )
         return places
 

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from perfci.baselines.store import make_environment
+from perfci.clock import time_ns
 from perfci.config.loading import Config
 from perfci.measure.checkout.build import BuildRecipe, python_in
 from perfci.measure.checkout.disk import scratch_folder
@@ -258,6 +259,7 @@ class _Opening:
         settings, pin = context.config.settings, context.config.quiet.pin
         planned = partial(plan_cores, cores=settings.cores, threads=settings.threads, pin=pin)
         self._context, self._stack, self._wanted = context, stack, wanted
+        self._began = time_ns() / 1e9
         near = cores_near_first(context.inherited)
         self._cores, self._shared = stack.enter_context(own_cores(available_cores(), planned, near))
         self._folders = SideFolders(context.cache, context.repository)
@@ -305,6 +307,7 @@ class _Opening:
             names=tuple(sorted(names)),
             modules=frozenset().union(*modules),
             project=tuple(sorted(declared)),
+            began=self._began,
         )
 
     @contextmanager

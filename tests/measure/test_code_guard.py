@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -151,6 +152,41 @@ def test_a_module_that_was_kept_out_is_wrong_where_the_side_should_have_it(
     library = ("kept out", "checkout/core/_C.so", "core._C")
     assert "`build`" in used(places, *library).wrong[0].advice
     assert not used(replace(places, built=True), *library).wrong
+
+
+@pytest.mark.parametrize("how", ["import", "map", "open"])
+@pytest.mark.parametrize(
+    ("path", "written", "wrong"),
+    [
+        ("home/lib/w.so", 1001, True),  # since the session began
+        ("home/lib/w.py", 1001, True),
+        ("home/lib/w.so", 510, True),  # by a build that was kept, of another session
+        ("home/lib/w.so", 530, False),  # by nobody here
+        ("home/lib/w.so", 490, False),
+        ("home/.cache/kernels/w.so", 1001, False),
+        ("home/.cache/kernels/w.so", 510, True),
+        (f"elsewhere/{PACKAGES}/other/w.so", 1001, False),
+        ("scratch/w.so", 1001, False),
+    ],
+)
+def test_what_a_build_or_the_session_wrote_outside_of_both_trees_is_no_sides_own(
+    places: CodePlaces, tmp_path: Path, how: str, path: str, written: int, wrong: bool
+) -> None:
+    later = 4_000_000_000  # than all else that this process loaded
+    places = replace(places, began=later + 1000, builds=((later + 500, later + 520),))
+    file = tmp_path / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.touch()
+    os.utime(file, (later, later + written))
+    (tmp_path / "scratch").mkdir(exist_ok=True)
+    watch = WorkerWatch(tmp_path / "scratch" / "record", places, openings=True)
+    watch.begin()
+    (text,) = watch.environment().values()
+    assert bool(used(places, how, path).wrong) is wrong
+    there = CodeWatch(text)
+    there.audited("open", (str(file), "r", 0))
+    there.look()
+    assert bool(watch.used().wrong) is wrong, "the watch tells of it, too"
 
 
 def test_what_a_watch_writes_is_read(places: CodePlaces, tmp_path: Path) -> None:

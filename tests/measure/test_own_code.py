@@ -320,3 +320,20 @@ def test_base_that_takes_heads_new_package_from_an_installed_copy_is_an_error(
     )
     assert "an installed copy of the project: not base's own code" in done.text
     assert "not head's" not in done.text
+
+
+def test_what_a_build_installs_outside_of_the_trees_is_wrong_with_a_kept_build_too(
+    project: Project, tmp_path: Path
+) -> None:
+    """Both sides ran what the last build had left below HOME, and a slow-down passed."""
+    place = tmp_path / "home" / "work.py"
+    place.parent.mkdir()
+    settings = (project.folder / "pyproject.toml").read_text()
+    project.write("pyproject.toml", f'{settings}build = ["cp {INIT} {place}"]\n')
+    body = f"import runpy\nran(runpy.run_path({str(place)!r})['work']())"
+    two_sides(project, INIT, {BENCH: benchmark(body), INIT: PACKAGE})
+    session = Session(project)
+    for _ in range(2):
+        said = wrong(session.compare())
+        assert "work.py, written during a build or this session" in said
+        assert "Let `build` write into the tree" in said

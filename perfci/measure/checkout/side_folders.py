@@ -166,6 +166,7 @@ class SideFolders:
         try:
             self._check_out(recipe, place)
             run_build(recipe, place.tree, place.log)
+            place.log.touch()  # see build_times
             require_unchanged(installed, recipe)
             place.partial.write_text(_state(place.tree), encoding="utf-8")
         except BaseException:
@@ -216,6 +217,12 @@ class SideFolders:
     def _note(self, text: str) -> None:
         if text not in self.notes:
             self.notes.append(text)
+
+
+def build_times(tree: Path) -> tuple[float, float]:
+    """Return when the build in ``tree`` began and ended, in s since 1970."""
+    log = _SideFolder(tree.parent, tree.name).log
+    return (tree / ".git").stat().st_mtime, log.stat().st_mtime
 
 
 def _state(tree: Path) -> str:

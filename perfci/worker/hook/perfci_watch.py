@@ -90,6 +90,7 @@ class Places:
         own_prefix = () if prefix in self._checkouts else (prefix,)
         self._spared = settings["spared"]
         self._pythons = (*settings["pythons"], *own_prefix)
+        self._since = float(settings["since"][0])
         self._is_own: dict[str, bool] = {}
         self.kept_out: dict[tuple[str, str, str], None] = {}
 
@@ -127,7 +128,14 @@ class Places:
         """Return whether the parent must know that a file was used, as a module of this name."""
         if real.startswith((*self.own, *self._copies)) or name.partition(".")[0] in self._names:
             return True
-        return self._is_foreign(real)
+        return self._is_foreign(real) or self._is_fresh(real)
+
+    def _is_fresh(self, real: str) -> bool:
+        """Return whether a file was written since the session or its builds began."""
+        try:
+            return os.stat(real).st_mtime >= self._since
+        except OSError:  # removed, or no file at all
+            return False
 
 
 class CodeWatch:
