@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+import hashlib
+import re
 import warnings
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from fnmatch import fnmatch
 from functools import cache
 from itertools import chain
@@ -14,12 +17,20 @@ from typing import NamedTuple
 
 from perfci.measure.checkout.trees import cannot_be_code
 from perfci.measure.code_guard import CodeUsed
-from perfci.measure.plan import SessionPlan
+from perfci.measure.discovery import SideDiscovery
+from perfci.measure.machine.isolation import is_secret
+from perfci.measure.plan import SessionPlan, SidePlan
 from perfci.measure.progress import CaseState
 from perfci.model.case import Case
+from perfci.units import first_of
 
 _MOST_REACHED = 2_000
 """Definitions that are looked at for a benchmark."""
+_READ = re.compile(
+    r"""(?:environ\s*(?:\[|\.\s*(?:get|pop|setdefault)\s*\()|\bgetenv\s*\()\s*(["'])(?P<got>\w+)\1"""
+    r"""(?!\s*\]\s*=[^=])|(["'])(?P<asked>\w+)\3\s+(?:not\s+)?in\s+(?:os\s*\.\s*)?environ\b"""
+)
+"""Matches where Python reads a variable by its literal name."""
 
 
 class UsedCode:
@@ -189,9 +200,14 @@ def is_harmless(plan: SessionPlan, files: Collection[str]) -> bool:
     return bool(harmless) and not needed and not _reaching(plan, tests, files)
 
 
-def _reaching(plan: SessionPlan, changed: Collection[Path], files: Collection[str]) -> set[str]:
+def _forget() -> None:
+    """Forget what files import and define: another commit's files may have the same paths."""
     for cached in (_tree, _imported, _defined_in):
-        cached.cache_clear()  # another commit's files may have the same paths
+        cached.cache_clear()
+
+
+def _reaching(plan: SessionPlan, changed: Collection[Path], files: Collection[str]) -> set[str]:
+    _forget()
     folders = _folders(plan)
     return {
         file
@@ -254,3 +270,63 @@ def _module_files(names: Sequence[str], folders: Sequence[Path]) -> Iterator[Pat
         for depth in range(1, len(names) + 1):
             module = folder.joinpath(*names[:depth])
             yield from filter(Path.is_file, (module / "__init__.py", module.with_suffix(".py")))
+
+
+def with_helpers(
+    plan: SessionPlan, discoveries: Mapping[str, SideDiscovery]
+) -> dict[str, SideDiscovery]:
+    """Return ``discoveries`` with hashes of sources that also cover the benchmarks' helpers.
+
+    These are the Python files of the benchmarks' folder that the benchmark's file imports. Files
+    that were imported by a computed name count for all benchmarks.
+    """
+    _forget()
+    return {side.name: _with_helpers(plan, side, discoveries[side.name]) for side in plan.sides}
+
+
+def _with_helpers(plan: SessionPlan, side: SidePlan, given: SideDiscovery) -> SideDiscovery:
+    root, paths = side.root, tuple(map(Path, plan.python_path_of(side)))
+    laid = {root / name for name in side.overlay.files if name.endswith(".py")}
+    files = {root / case.file for case in given.discovery.cases}
+    helpers = {
+        file: imported_by(file, (file.parent, root / plan.config.benchmarks, *paths)) & laid
+        for file in files
+    }
+    ran = {root / name for used in given.used for name in used.own} & laid
+    hidden = ran.difference(files, map(Path, plan.benchmark_files(root)), *helpers.values())
+    cases = tuple(
+        replace(case, source_hash=_hash(case.source_hash, (helpers[file] | hidden) - {file}))
+        for case in given.discovery.cases
+        for file in (root / case.file,)
+    )
+    return replace(given, discovery=replace(given.discovery, cases=cases))
+
+
+def _hash(own: str, helpers: Collection[Path]) -> str:
+    digests = (hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted(helpers))
+    return hashlib.sha256("".join((own, *digests)).encode()).hexdigest()[:16] if helpers else own
+
+
+def unpassed_notes(plan: SessionPlan, discoveries: Mapping[str, SideDiscovery]) -> tuple[str, ...]:
+    """Return a note on variables that are set here and read by the sides, but not passed to them.
+
+    Names of secrets are left out. A variable counts if its name is written where it is read.
+    """
+    passed = plan.launch(plan.sides[-1]).environment
+    readers: dict[str, str] = {}
+    for side in plan.sides:
+        for file in sorted(name for used in discoveries[side.name].used for name in used.own):
+            if file.endswith(".py") and (path := side.root / file).is_file():
+                for match in _READ.finditer(path.read_text("utf-8", "replace")):
+                    readers.setdefault(match["got"] or match["asked"], file)
+    names = [
+        n for n in sorted(readers) if n in plan.inherited and not (n in passed or is_secret(n))
+    ]
+    if not names:
+        return ()
+    listed = first_of([f"{name} ({readers[name]})" for name in names], 5)
+    quoted = ", ".join(f'"{name}"' for name in names)
+    note = (
+        f"Variables that are set here and that the code reads, but not passed to workers: {listed}."
+    )
+    return (f"{note} To pass them: pass_env = [{quoted}] in [tool.perfci].",)

@@ -50,6 +50,7 @@ from perfci.measure.process_cleanup import SESSION_VARIABLE, measuring_begins
 from perfci.measure.progress import Journal, Progress
 from perfci.measure.project_names import distributions_of, modules_of, packages_of
 from perfci.measure.selection import select
+from perfci.measure.used_code import unpassed_notes, with_helpers
 from perfci.model.case import Case, Failure
 from perfci.model.run import Environment, Side
 from perfci.model.worker import TEST_SKIPPED
@@ -222,7 +223,7 @@ def open_workplace(
         plan = opening.plan(benchmarks_of)
         stack.enter_context(_parent_on(plan.cores.parent))
         budget_end = started + context.config.settings.budget
-        discoveries = _find_benchmarks(plan, budget_end, journal, context)
+        discoveries = with_helpers(plan, _find_benchmarks(plan, budget_end, journal, context))
         plan = replace(
             plan,
             discovered={name: side.discovery for name, side in discoveries.items()},
@@ -241,6 +242,7 @@ def open_workplace(
                 *require_own_code(discoveries, plan.config.installed),
                 *without_benchmark(discoveries, plan.config.policy.thresholds),
                 *not_matching(plan),
+                *unpassed_notes(plan, discoveries),
                 *_without_threads(plan, discoveries),
             ),
             shown=context.shown,

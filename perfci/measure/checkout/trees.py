@@ -41,11 +41,13 @@ _NOT_IMPORTED = (*_TESTS, "conftest.py", "noxfile.py", "tasks.py", "setup.py")
 class Overlay:
     """A commit's git ``tree`` with the benchmark files of another commit.
 
-    The commit itself lacks the files ``added``, and has the files ``changed`` with other content.
-    Both are paths relative to the tree's root.
+    ``files`` are all files that belong to the benchmarks. The commit itself lacks the files
+    ``added``, and has the files ``changed`` with other content. All are paths relative to the
+    tree's root.
     """
 
     tree: str
+    files: frozenset[str] = frozenset()
     added: frozenset[str] = frozenset()
     changed: frozenset[str] = frozenset()
 
@@ -103,9 +105,11 @@ def lay_over(repository: Repository, tree: str, source: str, benchmarks: Benchma
     UsageError if a benchmark is a link to a file that differs between the sides, so that each side
     would run its own version, or if their folder is a link. OutsideError if git fails.
     """
-    if tree == source:
-        return Overlay(tree)
     source_files = files_of(repository.git_dir, source)
+    is_benchmark = benchmarks.selection(source_files)
+    laid = {name: entry for name, entry in source_files.items() if is_benchmark(name)}
+    if tree == source:
+        return Overlay(tree, frozenset(laid))
     tree_files = files_of(repository.git_dir, tree)
     folder = PurePosixPath(benchmarks.folder)
     for place in map(str, (folder, *folder.parents)):
@@ -115,8 +119,6 @@ def lay_over(repository: Repository, tree: str, source: str, benchmarks: Benchma
                 f"the benchmarks' folder is behind the link {readable(place)}",
                 "Set `benchmarks` to the folder that it leads to.",
             )
-    is_benchmark = benchmarks.selection(source_files)
-    laid = {name: entry for name, entry in source_files.items() if is_benchmark(name)}
     replaced = {name: entry for name, entry in tree_files.items() if is_benchmark(name)}
     made = tree
     if laid != replaced:
@@ -126,6 +128,7 @@ def lay_over(repository: Repository, tree: str, source: str, benchmarks: Benchma
             _require_equal(repository, name, (made, source))
     return Overlay(
         made,
+        frozenset(laid),
         frozenset(laid.keys() - tree_files.keys()),
         frozenset(
             name for name in laid.keys() & tree_files.keys() if laid[name] != tree_files[name]

@@ -229,9 +229,14 @@ def library_facts(environment: Mapping[str, str]) -> dict[str, str]:
 def _may_pass(name: str, passed: Sequence[str]) -> bool:
     if name in passed:
         return True
-    if name in _REFUSED or any(word in name.upper() for word in _SECRET_WORDS):
+    if name in _REFUSED or is_secret(name):
         return False
     return name in _ALLOWED or name.startswith(_ALLOWED_PREFIXES)
+
+
+def is_secret(name: str) -> bool:
+    """Return whether a variable's name looks like a secret's."""
+    return any(word in name.upper() for word in _SECRET_WORDS)
 
 
 def host_facts() -> dict[str, str]:
