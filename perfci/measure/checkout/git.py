@@ -47,6 +47,25 @@ _BUSY = re.compile(
     r"\.lock'?: File exists|could not lock|failed to read .*worktrees/", re.IGNORECASE
 )
 """Messages of git that mean that another git is at work in the repository."""
+_LACKS_OBJECTS = (
+    r"bad object|bad tree|missing (blob|tree|commit)|unable to read|could not (read|get object)"
+    r"|corrupt|not a (valid object|tree)|invalid object|failed to unpack tree"
+)
+_CLONE_AGAIN = "This clone lacks objects, or they are damaged: `git fsck` names them. Clone again."
+_INSTALL_FILTER = (
+    "Install the filter that .gitattributes names, and fetch what both commits need. Of Git LFS: "
+    "`git lfs install`, then `git lfs fetch origin BASE HEAD`."
+)
+_FETCH_ALL = (
+    "This is a partial clone, and its remote doesn't give what it lacks. Where the remote can be "
+    "reached: `git fetch --refetch --no-filter` (actions/checkout: no `filter`)."
+)
+_CAUSES = {
+    "partial-clone": ("promisor remote", _FETCH_ALL),
+    "filter-failed": (r"(smudge|clean|external) filter|git-lfs", _INSTALL_FILTER),
+    "objects-missing": (_LACKS_OBJECTS, _CLONE_AGAIN),
+}
+"""By an error's slug: git's words on a clone that lacks something, and what to do."""
 _TRIES = 6
 """How often a command is tried while another git holds a lock. Each wait is twice the last."""
 _FIRST_WAIT_S = 0.05
@@ -135,9 +154,13 @@ def failure(outcome: GitResult, *arguments: str) -> PerfciError:
             "Another git is at work, or one was killed: see that none runs, then remove the "
             "lock file it names.",
         )
-    return disk_error(doing, reason) or OutsideError(
-        "git-failed", f"{doing} failed: {reason}", "Run the same by hand to see more."
+    matching = (
+        (slug, advice)
+        for slug, (words, advice) in _CAUSES.items()
+        if re.search(words, reason, re.IGNORECASE)
     )
+    slug, advice = next(matching, ("git-failed", "Run the same by hand to see more."))
+    return disk_error(doing, reason) or OutsideError(slug, f"{doing} failed: {reason}", advice)
 
 
 def readable(text: str) -> str:
@@ -338,6 +361,11 @@ class Repository:
             f"{verified.output}^{{commit}}",
         )
         if verified.status != 0 or shown.status != 0:
+            lacking = failure(shown, "show", rev)
+            if verified.status == 0 and lacking.slug != "git-failed":
+                raise lacking
+            if verified.output not in {"", rev}:  # a hash may be known elsewhere
+                git(self.root, "cat-file", "-t", verified.output)
             advice = "See `git branch --all` and `git tag`; fetch it if it is elsewhere."
             if self.is_shallow():
                 advice = (

@@ -26,6 +26,7 @@ from perfci.measure.checkout.worktrees import (
     add_tree,
     changed_in_working_tree,
     check_out_submodules,
+    lfs_pointers,
     remove_tree,
     uncommitted,
 )
@@ -176,6 +177,12 @@ class SideFolders:
 
     def _check_out(self, recipe: BuildRecipe, place: _SideFolder) -> None:
         add_tree(self._repository, place.tree, recipe.commit, recipe.tree)
+        if pointers := lfs_pointers(place.tree):
+            self._note(
+                "Git LFS isn't installed for this clone, so the sides have pointers instead of the "
+                f"content of {counted(len(pointers), 'file')} ({first_of(pointers, 3)}): run "
+                "`git lfs install`, then `git lfs fetch origin BASE HEAD`."
+            )
         if any("submodule" in command for command in recipe.build):
             return
         if empty := check_out_submodules(self._repository, place.tree):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
 from perfci.errors import UnbuiltCommit
@@ -20,6 +21,7 @@ MODE = "160000"
 SUBMODULE_COMMIT_MISSING = "submodule-commit-missing"
 """The error's slug if the user's clone of a submodule lacks the commit that a tree wants."""
 _FILE = ".gitmodules"
+_POINTER = b"version https://git-lfs.github.com/spec/"
 _PROBE_BYTES = 1 << 20
 """Size of a file that is written after a failed check-out, to learn why the disk refuses."""
 _IMPORTABLE = frozenset({".py", ".so", ".pth"})
@@ -45,6 +47,17 @@ def add_tree(repository: Repository, path: Path, commit: str, tree: str) -> None
             # git names a file that it can't write, but gives no reason.
             (path / f"{PREFIX}probe").write_bytes(bytes(_PROBE_BYTES))
         raise failure(filled, *filling)
+
+
+def lfs_pointers(worktree: Path) -> list[str]:
+    """Return the files in the worktree whose content Git LFS has not put in their place."""
+    listed = git(worktree, "ls-files", "-z", "--", ":(attr:filter=lfs)")
+    pointers = []
+    for name in filter(None, listed.split("\0")):
+        with suppress(OSError), (worktree / name).open("rb") as file:
+            if file.read(len(_POINTER)) == _POINTER:
+                pointers.append(readable(name))
+    return pointers
 
 
 def remove_tree(repository: Repository, path: Path) -> None:

@@ -225,8 +225,8 @@ def _git_secrets(environment: Mapping[str, str], root: Path) -> HardwareFinding:
     subject = "git's credentials"
     try:
         kept = git_secrets(root)
-    except OutsideError as error:  # no git: the finding on git says what to do
-        return _worse(subject, error.message)
+    except OutsideError as error:
+        return _impossible(subject, error.message, error.advice)
     if kept.settings:
         advice = "Take it away; of actions/checkout: `persist-credentials: false`."
         return _readable(subject, ", ".join(kept.settings), advice, environment)

@@ -21,7 +21,7 @@ from pathlib import Path
 from perfci.config.keys import QuietTable
 from perfci.errors import UsageError
 from perfci.files import expanded
-from perfci.measure.checkout.git import attempt
+from perfci.measure.checkout.git import attempt, failure
 from perfci.measure.machine.cores import CorePlan
 
 _PR_SET_DUMPABLE = 4
@@ -126,8 +126,11 @@ def git_secrets(root: Path) -> GitSecrets:
     """Return the credentials in git's configuration for ``root`` and in all files it includes.
 
     Files that are included only for other folders count, too: any process may read these files.
-    OutsideError if git is missing.
+    OutsideError if git is missing, or refuses the repository.
     """
+    place = attempt(root, "rev-parse", "--git-dir")
+    if place.status and "not a git repository" not in place.error:
+        raise failure(place, "rev-parse")  # then `git config` lists less, and says nothing
     secrets: dict[str, None] = {}
     helpers: dict[str, None] = {}
     for file, name, value in _settings(root):
