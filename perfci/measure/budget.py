@@ -103,8 +103,14 @@ class Budget:
         """
         begun = [state for state in states if state.rounds or state.failures]
         unmeasured = [state.case.id for state in states if not (state.rounds or state.failures)]
+        cut = any(
+            not state.failures
+            and not state.untouched
+            and (not self._has_minimum(state) or self._needs.wants_more(state, family, left_s))
+            for state in begun
+        )
         if not begun or not unmeasured:
-            return self._needs.budget_notes(states)
+            return self._needs.budget_notes(states) if cut or not begun else []
         needed_s = self._all_s(states, family, start_s=start_s, left_s=left_s)
         given_s = self._needs.settings.budget
         verb = "was" if len(unmeasured) == 1 else "were"
@@ -113,12 +119,6 @@ class Budget:
             f"about {format_duration(needed_s)}, {format_duration(given_s)} were given. "
             "Cases of changed code come first. Raise --budget, split with --shard, or choose with "
             "-k."
-        )
-        cut = any(
-            not state.failures
-            and not state.untouched
-            and (not self._has_minimum(state) or self._needs.wants_more(state, family, left_s))
-            for state in begun
         )
         return [note, *(self._needs.budget_notes(begun) if cut else ())]
 

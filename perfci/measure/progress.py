@@ -86,6 +86,7 @@ class CaseState:
     wall_s: float = 0.0
     took_s: list[float] = field(default_factory=list)
     untouched: bool = False
+    crowding: Failure | None = None
     _compared: tuple[int, tuple[Comparison, ...]] = (0, ())
 
     @property
@@ -123,6 +124,17 @@ class CaseState:
             rows = compare_case(self.case, base, head, policy, paired=True)
             self._compared = (self.rounds, rows)
         return untouched_rows(self._compared[1]) if self.untouched else self._compared[1]
+
+
+def crowding_notes(states: Sequence[CaseState]) -> list[str]:
+    """Return a note on each case whose sides were measured one at a time, because one failed."""
+    return [
+        f"{state.case.id}: its sides can't live at once, so they were measured one at a time. Next "
+        f"to the other side, {failure.side} failed in {failure.stage} ({failure.kind}): "
+        f"{next(iter(failure.message.strip().splitlines()), '')}"
+        for state in states
+        if (failure := state.crowding)
+    ]
 
 
 def with_timeout_named(failure: Failure, case: Case) -> Failure:

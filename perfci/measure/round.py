@@ -6,7 +6,7 @@ import itertools
 import math
 import socket
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from perfci.errors import PerfciError, UsageError
@@ -24,15 +24,15 @@ from perfci.measure.machine.gpu_watch import (
     set_aside_reason,
 )
 from perfci.measure.selection import SAMPLE_S, BurstPlan, block_order, long_turns, turns
-from perfci.measure.workers import Launch, Worker, WorkerEnded
+from perfci.measure.workers import BudgetEnded, Launch, Worker, WorkerEnded
 from perfci.metrics import METRICS
 from perfci.model.case import Failure, unfit_reason
 from perfci.model.codec import to_plain
 from perfci.model.finding import OF_WORKERS
 from perfci.model.measuring import MeasureSettings, WorkerFailure, WorkerOutput, WorkerResult
 from perfci.model.words import sayable
-from perfci.model.worker import REPLACED, Measurement, WorkerBlock, WorkOrder
-from perfci.units import first_of
+from perfci.model.worker import REPLACED, UNLIKE_FRESH, Measurement, WorkerBlock, WorkOrder
+from perfci.units import first_of, format_value
 from perfci.verdict.sampled_comparisons import reduce, side_by_side
 
 _REPLAN_AFTER, _FAR_SHORTER = 2, 1.5
@@ -40,12 +40,12 @@ _REPLAN_AFTER, _FAR_SHORTER = 2, 1.5
 shorter than planned for that."""
 _STOPPED_S = 2.0
 """Time in which a worker that only waits for its turn answers the order to stop."""
-NO_ROOM_FOR_BOTH = "no_room_for_both"
-"""The kind of failure of both sides if memory is enough for one of them, but not for both."""
-_MEMORY_KINDS = frozenset({"OutOfMemoryError", "MemoryError", "out_of_memory"})
-"""Kinds of failure of torch, of Python, and of a worker that the kernel killed for memory."""
-_MEMORY_WORDS = ("out of memory", "alloc_failed", "can't allocate memory")
-"""Words of CUDA, of its libraries and of torch on the host, in a RuntimeError."""
+_UNFINISHED, _UNKNOWN = "unfinished", "unknown"
+"""Kinds of failure of a worker that the budget's end finds at a step, for far longer than the other
+side took, and while the other side has yet to start."""
+_LATE, _FAILED, _GRACE_S, _LATE_ALONE_S = 10, 100, 10.0, 2.0
+"""How many times longer than the other side a worker takes that is late, and that has failed. The
+least time that it has for a step. A step's time that is late if the other side has yet to start."""
 _ALONE_S, _READ_AFTER = 0.5, 0.9
 """Time for which a side runs alone to see whether it reaches its card's power limit (a card shows
 that within 0.4 s), and the share of it after which the card is read."""
@@ -53,29 +53,6 @@ _SHOWN_CASES = 5
 """Most cases that a note names."""
 _CLOCK_ROUNDING_S = 1e-6
 """Tolerance for a clock's readings, which are rounded as floating-point numbers."""
-
-
-def ran_out_of_memory(failure: Failure) -> bool:
-    """Return whether the device's or the host's memory ran out."""
-    message = failure.message.lower()
-    return failure.kind in _MEMORY_KINDS or any(word in message for word in _MEMORY_WORDS)
-
-
-def no_room_for_both(failure: Failure, side: str) -> Failure:
-    """Return ``side``'s failure where memory ran out with both sides, but not with one alone.
-
-    Neither side is to blame: the starting order decides which side gets the memory first.
-    """
-    first_line = next(iter(failure.message.strip().splitlines()), failure.kind)
-    return replace(
-        failure,
-        side=side,
-        kind=NO_ROOM_FOR_BOTH,
-        message=f"both sides don't fit at once: next to the other one {failure.side} failed in "
-        f"{failure.stage}, and alone it ran: {first_line}\n"
-        'Set `residency = "alternate"`, with which one side lives at a time, or make the benchmark '
-        "smaller (its batch, say).",
-    )
 
 
 def measure_round(
@@ -91,38 +68,33 @@ def measure_round(
 ) -> tuple[RoundSide, ...]:
     """Measure one round of ``tasks``, in starting order. If one side fails, the other goes on.
 
-    If a side runs out of memory next to the other, but not alone, both fail: they don't fit at
-    once. ``collecting`` are the cases whose calls collect garbage themselves; this round may add
-    its own. If all ``starters`` live, they fork the workers. Otherwise the workers are fresh
-    processes. Raises BudgetEnded and KeyboardInterrupt, and then nothing of the round is kept. No
-    worker outlives the call.
+    If a side fails next to the other, but not alone, the round has one living worker at a time, and
+    its sides have the failure as ``crowding``. ``collecting`` are the cases whose calls collect
+    garbage themselves; this round may add its own. If all ``starters`` live, they fork the workers.
+    Otherwise the workers are fresh processes. Raises BudgetEnded and KeyboardInterrupt, and then
+    nothing of the round is kept. No worker outlives the call.
     """
     slots = [RoundSide(task) for task in tasks]
+    for slot, other in itertools.permutations(slots, 2):
+        slot.other = other
 
-    def measure(slots: Sequence[RoundSide]) -> None:
+    def workers(*slots: RoundSide) -> _RoundWorkers:
         forking = starters if starters and starters.alive() else None
-        workers = _RoundWorkers(
+        return _RoundWorkers(
             slots, round_number, settings, executor, budget_end, forking, gpu, collecting
         )
-        if settings.residency == "alternate":
-            workers.run_alternately()
-        else:
-            workers.run()
 
-    measure(slots)
+    if settings.residency == "alternate":
+        workers(*slots).run_alternately()
+    else:
+        workers(*slots).run()
     if starters and starters.ancestor and not starters.alive():
         _blame_for_killed_ancestor(slots, round_number)
-    crowded = next((slot for slot in slots if slot.crowded), None)
-    if crowded and crowded.failure:
-        alone = RoundSide(crowded.task)
-        if crowded.task.watched:
-            crowded.task.watched.begin()
-        measure([alone])
-        if isinstance(alone.result, WorkerOutput):
-            failure = crowded.failure
-            for slot in slots:
-                shared = no_room_for_both(failure, slot.side)
-                slot.result = WorkerFailure(round_number, shared)
+    for slot in slots:
+        if slot.failure and slot.failure.kind == _UNKNOWN:
+            slot.result = None
+    if crowded := next((slot for slot in slots if slot.crowded), None):
+        return _one_at_a_time(crowded, slots, workers) or tuple(slots)
     return tuple(slots)
 
 
@@ -133,6 +105,32 @@ def collector_notes(collecting: Collection[str]) -> tuple[str, ...]:
     cases = first_of(sorted(collecting), _SHOWN_CASES)
     note = f"Calls collect garbage in {cases}: both sides' collectors are left to the code there."
     return (note,)
+
+
+def _one_at_a_time(
+    crowded: RoundSide,
+    slots: Sequence[RoundSide],
+    workers: Callable[..., _RoundWorkers],
+) -> tuple[RoundSide, ...]:
+    """Return a round with one living worker at a time, or () if the ``crowded`` one fails, too."""
+    again = {slot: RoundSide(slot.task) for slot in (crowded, *slots)}
+    plan = None
+    for slot in again.values():
+        slot.crowding = crowded.failure
+        if slot.task.watched:
+            slot.task.watched.begin()
+        alone = replace(workers(slot), fixed_plan=plan)
+        if crowded.is_unfinished:  # the budget is over
+            alone.grace_ends.append(alone.executor.now() + _GRACE_S)
+        try:
+            plan = alone.run() or plan
+        except BudgetEnded:
+            if again[crowded].result:
+                raise
+            return ()
+        if slot.failure:
+            return ()
+    return tuple(again[slot] for slot in slots)
 
 
 def _blame_for_killed_ancestor(slots: Sequence[RoundSide], round_number: int) -> None:
@@ -166,6 +164,7 @@ class _RoundWorkers:
     gpu: GpuWatches
     collecting: set[str]
     fixed_plan: BurstPlan | None = None
+    grace_ends: list[float] = field(default_factory=list)
 
     def run(self) -> BurstPlan | None:
         """Measure the round, so that every slot has its result. No worker outlives the call.
@@ -186,6 +185,9 @@ class _RoundWorkers:
             self._replace_short_turns()
             self._finish()
             _set_side_by_side(slots)
+        except BudgetEnded:
+            if not any(slot and slot.is_unfinished for slot in (*slots, slots[0].other)):
+                raise
         finally:
             for slot in slots:
                 if slot.turns:
@@ -227,7 +229,9 @@ class _RoundWorkers:
                 step(slot)
             except WorkerEnded as ended:  # if a starter died, the failure doesn't name the case
                 failure = replace(ended.failure, case=slot.task.order.case)
-                slot.crowded = ran_out_of_memory(failure) and _other_is_living(slot, self.slots)
+                other = slot.other
+                lives = other and other.worker and not (other.failure or other.has_ended)
+                slot.crowded = bool(lives) and failure.kind != UNLIKE_FRESH
                 slot.result = WorkerFailure(self.round_number, failure)
                 self._stop()  # the other worker may be waiting for this one's turn to end
 
@@ -258,7 +262,42 @@ class _RoundWorkers:
             )
         if slot.turns:
             slot.turns.close()  # the worker has its own copy, which closes when the worker ends
+        slot.worker.grace = partial(self._grace, slot)
         slot.await_ready(self.gpu)
+        if (other := slot.other) and other.failure and other.failure.kind == _UNKNOWN:
+            if other.is_late(_FAILED):  # than this side, which is ready
+                other.result = WorkerFailure(self.round_number, other.unfinished().failure)
+            raise BudgetEnded
+
+    def _grace(self, slot: RoundSide) -> float:
+        """Return until when a worker may go on though the budget has ended.
+
+        If one side takes far longer than the other took, both get a little time to end the round.
+        After that, the side has failed: WorkerEnded. Other rounds end with the budget: BudgetEnded.
+        """
+        other, now, ends = slot.other, slot.living.now(), self.grace_ends
+        if not ends and other:
+            late = next((each for each in (slot, other) if each.is_late(_LATE)), None)
+            if late is None:
+                raise BudgetEnded
+            spent_s, besides_s, calls_s = late.step_s()
+            left_s = besides_s + max(_GRACE_S, _FAILED * (calls_s or 0.0)) - spent_s
+            if left_s > _GRACE_S:
+                raise BudgetEnded
+            ends.append(now + max(0.0, left_s))
+        if ends and now < ends[-1] and not (other and other.is_unfinished):
+            return ends[-1]
+        if other is None or other.is_unfinished:
+            raise BudgetEnded
+        if slot.in_block and other.in_block and len(ends) == 1:
+            ends.append(now + self._stop())  # one of both only waits for its turn
+            return ends[-1]
+        if other.worker is None:
+            ends.append(now + _GRACE_S)
+            raise slot.living.ended(_UNKNOWN, "the other side may be no faster")
+        if not slot.is_late(_FAILED) or (other.in_block and not other.living.has_answered()):
+            raise BudgetEnded
+        raise slot.unfinished()
 
     def _blocks(self) -> BurstPlan:
         """Fill the round with blocks. Plan again if the first blocks show far shorter calls.
@@ -335,6 +374,7 @@ class _RoundWorkers:
         }
         for place, slot in enumerate(block_order(living, number)):
             turn = {"block": number, "first": place == 0} if len(living) > 1 else None
+            slot.block_s = plan.block_s(slot.call_s)
             slot.order_block({**order, "turn": turn})
         expected_s = math.ceil(sum(plan.block_s(slot.call_s) for slot in living))
         since = living[0].living.now() if living else 0.0
@@ -359,12 +399,6 @@ def _set_side_by_side(slots: Sequence[RoundSide]) -> None:
         slot.result = output
 
 
-def _other_is_living(slot: RoundSide, slots: Sequence[RoundSide]) -> bool:
-    """Return whether the other side's worker lives, and so holds memory."""
-    others = (other for other in slots if other is not slot)
-    return any(other.worker and not other.failure for other in others)
-
-
 @dataclass(frozen=True, slots=True)
 class WorkerTask:
     """One worker of a round: its order, its launch, and the watch on the code that it runs."""
@@ -379,8 +413,9 @@ class WorkerTask:
 class RoundSide:
     """One side of a round: its worker, and what the worker measured. Times in s.
 
-    ``call_s`` is the time of a call. ``crowded`` says that memory ran out while the other side's
-    worker was alive.
+    ``call_s`` is the time of a call, ``block_s`` that of the calls in its block. ``crowded`` says
+    that it failed next to the other side, which may be why. ``crowding`` is such a failure of a
+    side that has worked alone since.
     """
 
     def __init__(self, task: WorkerTask) -> None:
@@ -394,7 +429,10 @@ class RoundSide:
         self.measured_s = 0.0
         self.cards: tuple[GpuWatch, ...] = ()
         self.crowded = False
+        self.crowding: Failure | None = None
         self.result: WorkerResult | None = None
+        self.other: RoundSide | None = None
+        self.block_s = 0.0
         self.log = ""
         self.used: CodeUsed | None = None
         self.at_power_limit = False
@@ -403,7 +441,7 @@ class RoundSide:
         self._throttled_s = 0.0
         self._ordered = 0.0
         self._output: Mapping[str, object] = {}
-        self._ended = False
+        self.has_ended = False
 
     @property
     def side(self) -> str:
@@ -414,6 +452,48 @@ class RoundSide:
     def failure(self) -> Failure | None:
         """The failure that the worker ended with, if any."""
         return self.result.failure if isinstance(self.result, WorkerFailure) else None
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Return whether the worker failed because it takes far longer than the other side."""
+        return self.failure is not None and self.failure.kind == _UNFINISHED
+
+    @property
+    def in_block(self) -> bool:
+        """Return whether the worker has a block to end."""
+        return bool(self._ordered)
+
+    def step_s(self) -> tuple[float, float, float | None]:
+        """Return the time of the worker's step, and of the other side's: besides calls, and calls.
+
+        A step is a block, or else a stage. The last is missing until the other side has passed it.
+        """
+        living, other = self.living, self.other
+        spent_s = living.now() - (self._ordered or living.entered)
+        if not (other and other.worker):
+            return spent_s, 0.0, None
+        took_s = other.block_s if self.in_block else other.worker.took_s.get(living.stage)
+        if took_s and living.stage == "warmup":  # lasts for a while, or for two slow calls
+            return spent_s, took_s, 2 * other.call_s
+        return spent_s, 0.0, took_s
+
+    def is_late(self, times: float) -> bool:
+        """Return whether the worker takes more than ``times`` as long as the other side."""
+        if self.worker is None or (other := self.other) is None:
+            return False
+        spent_s, besides_s, calls_s = self.step_s()
+        if calls_s is None:
+            return other.worker is None and spent_s >= _LATE_ALONE_S
+        slow = self.call_s > times * other.call_s > 0.0
+        return slow or spent_s > besides_s + times * calls_s
+
+    def unfinished(self) -> WorkerEnded:
+        """Return the exception for a worker that takes far longer than the other side."""
+        spent_s, besides_s, calls_s = self.step_s()
+        others = format_value(besides_s + (calls_s or 0.0), "s")
+        side = "head" if self.side == "base" else "base"
+        message = f"not ended after {format_value(spent_s, 's')}; {side}: {others}"
+        return self.living.ended(_UNFINISHED, message)
 
     @property
     def living(self) -> Worker:
@@ -453,7 +533,7 @@ class RoundSide:
             block = replace(block, set_aside=reason)
         throttled = throttled_s() - self._throttled_s
         block = replace(block, calls_before=self._calls_between, throttled=throttled)
-        self._calls_between = 0
+        self._calls_between, self._ordered = 0, 0.0
         self.measured_s += block.duration
         if block.bursts:  # a block has none if the other side ended before the first burst
             self.blocks.append(block)
@@ -497,7 +577,7 @@ class RoundSide:
     def take_output(self) -> None:
         """Wait for the worker's output. Raises WorkerEnded."""
         self._output = self.living.expect("output", self.task.timeout_s)
-        self.living.stage = "done"
+        self.living.enter("done")
 
     def reduce(self, round_number: int) -> None:
         """Make the worker's output the result. Raises WorkerEnded."""
@@ -508,9 +588,9 @@ class RoundSide:
 
         Code is wrong if it isn't the side's own.
         """
-        if self.worker is None or self._ended:
+        if self.worker is None or self.has_ended:
             return
-        self._ended = True
+        self.has_ended = True
         left = self.worker.close()
         self.log = self.worker.log
         if left and self.result is not None and not self.failure:

@@ -19,6 +19,7 @@ from perfci.measure.progress import (
     Progress,
     SessionResult,
     case_states,
+    crowding_notes,
     with_timeout_named,
 )
 from perfci.measure.round import RoundSide, collector_notes, measure_round
@@ -150,6 +151,7 @@ class Session:
         if ended == "budget":
             notes += self._budget.notes(states, self._family, **self._times())
         notes += self._needs.out_of_reach_notes(states)
+        notes += crowding_notes(states)
         return SessionResult(
             states=tuple(state for state in states if not state.skip_reason),
             skipped={state.case.id: state.skip_reason for state in states if state.skip_reason},
@@ -354,6 +356,7 @@ class Session:
         self._round_time_s += took
         self._measured_s += sum(side.measured_s for side in measured)
         self._accuse(state)
+        state.crowding = state.crowding or measured[0].crowding
         used = {side.side: side.used for side in measured if side.used}
         self._code.add(used)
         for side in measured:
@@ -402,7 +405,7 @@ class Session:
         measured = measure_round(
             [self._plan.task(side, state, number, exact) for side in sides],
             number,
-            self._settings,
+            replace(self._settings, residency="alternate") if state.crowding else self._settings,
             executor=self._executor,
             budget_end=self._workplace.budget_end,
             starters=starters,

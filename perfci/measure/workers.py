@@ -246,7 +246,11 @@ class BudgetEnded(Exception):
 
 
 class Worker:
-    """A living worker. Every way out goes through ``close``, which ends its whole group."""
+    """A living worker. Every way out goes through ``close``, which ends its whole group.
+
+    ``took_s`` has the time of each stage that it passed, ``entered`` is when it entered its stage.
+    ``grace`` is called when the budget ends, and returns until when the worker may go on.
+    """
 
     def __init__(
         self,
@@ -258,6 +262,9 @@ class Worker:
     ) -> None:
         self.order = order
         self.stage = "start"
+        self.entered = clock()
+        self.took_s: dict[str, float] = {}
+        self.grace: Callable[[], float] | None = None
         self._channel = channel
         self._budget_end = budget_end
         self._clock = clock
@@ -294,7 +301,7 @@ class Worker:
 
         The first stage's time counts from ``since``, or from now. When the time is over,
         ``overdue`` is called once, and returns how much more time to give. Raises WorkerEnded if
-        the worker failed, died or took too long, and BudgetEnded.
+        the worker failed, died or took too long, and what ``grace`` raises.
         """
         deadline = (self._clock() if since is None else since) + within_s
         while True:
@@ -305,7 +312,10 @@ class Worker:
             )
             if message is None:
                 if self._clock() >= self._budget_end:
-                    raise BudgetEnded
+                    if not self.grace:
+                        raise BudgetEnded
+                    self._budget_end = self.grace()
+                    continue
                 if overdue:
                     deadline = self._clock() + overdue()
                     overdue = None
@@ -313,7 +323,7 @@ class Worker:
                 raise WorkerEnded(self._failure("timeout", f"no answer within {within_s:g} s"))
             kind = _text(message, "say", "")
             if kind == "stage":
-                self.stage = self.field(message, "stage", str)[:_LONGEST_WORD]
+                self.enter(self.field(message, "stage", str)[:_LONGEST_WORD])
                 deadline = self._clock() + within_s
             elif kind == "failed":
                 self.stage = _text(message, "stage", self.stage)[:_LONGEST_WORD]
@@ -324,6 +334,11 @@ class Worker:
                 return message
             else:
                 raise self.nonsense(f"unexpected message {kind[:_LONGEST_WORD]!r}")
+
+    def enter(self, stage: str) -> None:
+        """Note that the worker has passed its stage, and is in the next one."""
+        self.took_s[self.stage] = self._clock() - self.entered
+        self.stage, self.entered = stage, self._clock()
 
     def has_answered(self) -> bool:
         """Return, without waiting, whether ``expect`` would return at once. Raises WorkerEnded."""
