@@ -33,12 +33,16 @@ if TYPE_CHECKING:
     from perfci.model.measuring import WorkerOutput
 
 PLACE = 6
-_LOSS, _RANKS = "accuracy_loss", "differing_ranks"
+_LOSS, _MOVED, _RANKS = "accuracy_loss", "output_change", "differing_ranks"
 Parts = Mapping[str, OutputPart]
 METRICS = {
     Metric(_LOSS, "ratio", "exact", 1.0, "fail", floor=1.0, undecided="inconclusive"): (
         "distance (relative L2) of the output to a float64 eager reference, in units of the eps of "
         "base's dtype; a coarser dtype fails"
+    ),
+    Metric(_MOVED, "ratio", "exact", 9.0, "warn", floor=1.0): (
+        "distance of the output to base's float64 reference, in the same units, while it is below "
+        "10 %: weights that were rounded, or another computation"
     ),
     Metric(_RANKS, "count", "exact", 0.0, "fail", absolute=True, undecided="inconclusive"): (
         "how many of [several ranks](distributed.md#the-same-output) return something else from a "
@@ -88,7 +92,7 @@ def accuracy_loss(candidate: Any, reference: Any) -> float:
 
 
 def _loss(parts: Parts) -> float:
-    return max((part.distance / part.eps for part in parts.values()), default=0.0)
+    return _in_units({path: part.distance for path, part in parts.items()}, parts)
 
 
 def dtypes_of(output: Any) -> Parts:
@@ -408,21 +412,26 @@ def comparable(base: Outputs, head: Outputs) -> tuple[Outputs, Outputs]:
     known = [any(_LOSS in each.values for each in side) for side in (base, head)]
     if not known[0] or units.keys() != parts.keys():
         return base, head
-    if not known[1] and any(_estimate(parts[path], units[path]) > _NEAR for path in units):
-        return base, head
+    near = all(_estimate(parts[path], units[path]) <= _NEAR for path in units)
     why = finding("of-bases-reference", why=head[0].missing.get(_LOSS, ""))
 
     def judged(each: WorkerOutput) -> WorkerOutput:
-        if not each.output or (known[1] and _LOSS not in each.values):
-            return each
-        loss = max(
-            (part.distance if known[1] else _estimate(part, units[path])) / units[path].eps
-            for path, part in each.output.items()
-        )
-        remarks = each.remarks if known[1] else {_LOSS: why, **each.remarks}
-        return replace(each, values={**each.values, _LOSS: loss}, remarks=remarks)
+        far = {path: _estimate(part, units[path]) for path, part in each.output.items()}
+        loss = {path: part.distance for path, part in each.output.items()}
+        values, remarks = {**each.values}, {**each.remarks}
+        if near and far:
+            values[_MOVED] = _in_units(far, units)
+        if _LOSS in each.values and known[1]:
+            values[_LOSS] = _in_units(loss, units)
+        elif near and far and not known[1]:
+            values[_LOSS], remarks[_LOSS] = values[_MOVED], why
+        return replace(each, values=values, remarks=remarks)
 
     return [judged(each) for each in base], [judged(each) for each in head]
+
+
+def _in_units(distances: Mapping[str, float], units: Parts) -> float:
+    return max((far / units[path].eps for path, far in distances.items()), default=0.0)
 
 
 def _estimate(part: OutputPart, base: OutputPart) -> float:

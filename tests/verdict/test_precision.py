@@ -88,6 +88,14 @@ class Sides:
         self, base: str, head: str, work: str = INFERENCE, before: str = ""
     ) -> tuple[Comparison, str]:
         """Return the row of accuracy, and the status of the exact rows' verdict."""
+        known = self.rows(base, head, work, before)
+        (row,) = (row for row in known if row.metric == "accuracy_loss")
+        return row, decide(known, (), default_policy()).status
+
+    def rows(
+        self, base: str, head: str, work: str = INFERENCE, before: str = ""
+    ) -> list[Comparison]:
+        """Return the exact rows, and that of accuracy."""
         sources = (
             SOURCE.format(forward=base, work=work, before=""),
             SOURCE.format(forward=head, work=work, before=before),
@@ -98,9 +106,7 @@ class Sides:
         )
         policy = default_policy()
         rows = adjust(compare_case(case("case"), before_, after, policy, paired=True), policy)
-        known = [row for row in rows if row.method == "exact" or row.metric == "accuracy_loss"]
-        (row,) = (row for row in known if row.metric == "accuracy_loss")
-        return row, decide(known, (), policy).status
+        return [row for row in rows if row.method == "exact" or row.metric == "accuracy_loss"]
 
 
 @pytest.fixture
@@ -177,3 +183,26 @@ def test_a_head_without_any_reference_is_undecided(sides: Sides, head: str, befo
     row, verdict = sides.row(F32, head, before=before)
     assert (row.status, row.gate, verdict) == ("inconclusive", "fail", "inconclusive")
     assert "no float64 reference" in words(row.findings[-1])
+
+
+ROUNDED = f"self.last.bfloat16().float(); {F32}"
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "before", "status"),
+    [
+        (F32, ROUNDED, "", "regressed"),  # its own reference has the rounded weights, too
+        (F32, F32.replace("relu(self.first(x))", "relu(self.first(x) + 1e-3)"), "", "regressed"),
+        (F32, F32, "", "unchanged"),
+        (ROUNDED, ROUNDED, "", "unchanged"),
+        (F32, F32, "torch.manual_seed(4)", "none"),
+    ],
+)
+def test_an_output_that_moved_a_little_is_a_warning(
+    sides: Sides, base: str, head: str, before: str, status: str
+) -> None:
+    rows = {row.metric: row for row in sides.rows(base, head, before=before)}
+    assert rows["accuracy_loss"].status == "unchanged"
+    moved = rows.get("output_change")
+    assert (moved.status if moved else "none") == status
+    assert moved is None or moved.gate == "warn"
