@@ -41,12 +41,10 @@ def main() -> int:
     nightly(repository, history, "--commits", f"main~{NEWEST}..main")
     for number in EARLIER:
         back = COMMITS - number
-        nightly(
-            repository, history, "--commits", f"main~{back + 1}..main~{back}", "--no-self-check"
-        )
+        nightly(repository, history, "--commits", f"main~{back + 1}..main~{back}")
     say_replayed(replay(repository, history))
     print("\nStarting the night again over all 60: nothing is measured twice.\n", flush=True)
-    again = nightly(repository, history, "--commits", "main", "--no-self-check")
+    again = nightly(repository, history, "--commits", "main")
     files = {"--html": out / "site", "--markdown": out / "trend.md", "--json": out / "trend.json"}
     options = [word for option, path in files.items() for word in (option, str(path))]
     print("\nperfci trend:\n", flush=True)

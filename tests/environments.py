@@ -39,7 +39,7 @@ CALLING: Mapping[str, tuple[str, ...]] = {
     "rich": ("report/test_calibration.py", "report/test_terminal.py"),
     "scipy": (
         *("bisect/test_search.py", "stats/test_spread.py"),
-        *("stats/test_tests_of_significance.py", "trend/test_health.py", "trend/test_noise.py"),
+        *("stats/test_tests_of_significance.py", "trend/test_noise.py"),
     ),
     "SQLAlchemy": ("history/test_interchange.py", "history/test_opening.py"),
 }

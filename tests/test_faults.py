@@ -265,7 +265,7 @@ def test_an_import_that_is_killed_loses_and_doubles_nothing(tmp_path: Path) -> N
 
 def test_a_night_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     _small_project(tmp_path / "project")
-    words = f"nightly main --last 2 --history {HISTORY} --no-self-check --allow-token".split()
+    words = f"nightly main --last 2 --history {HISTORY} --allow-token".split()
     environment = {"PERFCI_CACHE_DIR": str(tmp_path / "cache")}
     for number in range(MOST):
         (tmp_path / "project" / HISTORY).unlink(missing_ok=True)

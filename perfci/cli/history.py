@@ -29,7 +29,7 @@ from perfci.units import counted
 if TYPE_CHECKING:
     from perfci.commands.nightly import NightSummary
     from perfci.history.store import OpenHistory
-    from perfci.model.run import GateOutcome, RecordedRun
+    from perfci.model.run import RecordedRun
 
 _FILE = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 _ANY = click.Path(path_type=Path)
@@ -130,12 +130,6 @@ def _opened(
 @click.option("--last", type=click.IntRange(1), help="The tip, and the gaps of the last N commits.")
 @history_option
 @hour_option
-@click.option(
-    "--self-check/--no-self-check",
-    "same",
-    default=True,
-    help="Compare the tip with itself, once a day in a fifth of the time: the gate's own health.",
-)
 @click.option("--retry-failed", is_flag=True, help="Try again what failed on an earlier night.")
 @click.option("--runner", metavar="NAME", help="This machine's name (default: its host name).")
 @config_option
@@ -172,10 +166,6 @@ def _show_night(summary: NightSummary) -> None:
         say(clean_line(f"recorded  {run.sha[:10]}  {_counts(run)}  {run.subject}", 200))
         for case, why in list(run.failed.items())[:_FAILURES_SHOWN]:
             say_red(clean_line(f"failed    {case}: {why}", 300))
-    if summary.outcome:
-        say(_same(summary.outcome))
-    if summary.no_time_for_same:
-        say("the tip was not compared with itself: a fifth of the budget is too short")
     for gap, why in [
         *((gap, "interrupted") for gap in summary.cut),
         *((gap, "no time") for gap in summary.left),
@@ -194,11 +184,3 @@ def _show_night(summary: NightSummary) -> None:
 def _counts(run: RecordedRun) -> str:
     measured = counted(len({point.case for point in run.points}), "case")
     return f"{measured}, {len(run.failed)} failed" if run.failed else measured
-
-
-def _same(outcome: GateOutcome) -> str:
-    alarm = "a false alarm" if outcome.verdict == "fail" else "no alarm"
-    return (
-        f"the tip against itself: {alarm} in {counted(outcome.comparisons, 'comparison')}, "
-        f"{outcome.inconclusive} undecided"
-    )

@@ -56,8 +56,8 @@ class MeasureOptions:
     its rounds. ``same`` allows both sides to be one commit.
 
     A command sets the other fields. ``only`` has the ids of the cases to measure. Empty means all.
-    ``command`` and ``created_at`` (empty: now) go into the report. Both sides run the benchmark
-    files of ``benchmarks_of``, or head's.
+    ``command`` goes into the report. Both sides run the benchmark files of ``benchmarks_of``, or
+    head's.
     """
 
     selection: str = ""
@@ -75,7 +75,6 @@ class MeasureOptions:
     keep_bursts: Path | None = None
     only: tuple[str, ...] = ()
     command: str = "compare"
-    created_at: str = ""
     benchmarks_of: ResolvedRev | None = None
 
     @property
@@ -350,7 +349,7 @@ def undecided_report(
         results=(),
         failures=(),
         command=command,
-        created_at=options.created_at or now(),
+        created_at=now(),
         base=sides.get("base"),
         head=sides["head"],
         environment=head,

@@ -124,8 +124,7 @@ class Recorder:
     say: Say
 
     def record(self, runs: Sequence[Run], report: Report) -> None:
-        """Add ``runs`` and the report's outcome to the history."""
-        from perfci.history.runs import outcome_of
+        """Add ``runs``, which ``report`` is of, to the history."""
         from perfci.history.store import open_history
 
         if report.interrupted:
@@ -135,11 +134,8 @@ class Recorder:
             self._recorded(run, side, report.command)
             for run, side in zip(runs, self.sides, strict=True)
         ]
-        outcome = outcome_of(report, runner=runner_name())
         with open_history(self.address) as history:
             new = history.record(recorded)
-            if outcome is not None:
-                history.record_outcome(outcome)
             shown = history.shown
         self.say(f"perfci: recorded {counted(new, 'run')} in {shown}", err=True)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from perfci.commands.compare import MeasureOptions, compare, now, run, selected_cases, within
+from perfci.commands.compare import MeasureOptions, now, run, selected_cases, within
 from perfci.commands.history import require_own, runner_name
 from perfci.commands.project import Project, interpreter
 from perfci.errors import (
@@ -19,7 +19,7 @@ from perfci.errors import (
     UnbuiltCommit,
     UnmeasurableCommit,
 )
-from perfci.history.runs import outcome_of, recorded_run
+from perfci.history.runs import recorded_run
 from perfci.history.store import OpenHistory, open_history
 from perfci.measure.checkout.commits import Commit, branch_of, commits
 from perfci.measure.checkout.git import ResolvedRev
@@ -29,12 +29,10 @@ from perfci.measure.workplace import RequestedSide, open_workplace
 from perfci.model.case import Case, Failure
 from perfci.model.measuring import MeasureSettings
 from perfci.model.report import Report
-from perfci.model.run import CaseRun, Environment, GateOutcome, RecordedRun, Run, Side
+from perfci.model.run import CaseRun, Environment, RecordedRun, Run, Side
 from perfci.trend.timelines import current_name
 from perfci.units import counted, format_duration
 
-_SHARE_OF_SAME = 0.2
-"""Largest share of the budget for comparing the newest commit with itself."""
 _MOST_TRIED = 5
 """Commits that are opened in vain before the night gives up."""
 _MARGIN = 1.2
@@ -48,7 +46,7 @@ class NightlyOptions:
     """The options of ``nightly``.
 
     ``branch`` is the default branch if it is empty. Its ``last`` commits are recorded. A range
-    ``commits`` replaces both. ``same`` compares the newest commit with itself once a day.
+    ``commits`` replaces both.
     """
 
     branch: str | None = None
@@ -59,7 +57,6 @@ class NightlyOptions:
     python: str | None = None
     budget_s: float = 3600.0
     selection: str = ""
-    same: bool = True
     retry_failed: bool = False
 
 
@@ -81,10 +78,8 @@ class NightSummary:
 
     environment: str = ""
     recorded: list[RecordedRun] = field(default_factory=list)
-    outcome: GateOutcome | None = None
     left: list[Gap] = field(default_factory=list)
     cut: list[Gap] = field(default_factory=list)
-    no_time_for_same: bool = False
     interrupted: bool = False
     notes: tuple[str, ...] = ()
     commits: tuple[Commit, ...] = ()
@@ -147,7 +142,7 @@ class _Night:
         self._broken: dict[str, PerfciError] = {}
 
     def measure_all(self, history: OpenHistory) -> None:
-        """Measure the newest commit, compare it with itself, and fill the other gaps."""
+        """Measure what the history lacks, the newest commit first."""
         self._history = history
         self._began = now()
         self._end = self._context.executor.now() + self._options.budget_s
@@ -158,11 +153,6 @@ class _Night:
             for gap in [gap for gap in todo if gap.sha == commit.sha and gap.sha in self._broken]:
                 self._record_error(commit, self._wanted(gap), self._broken[gap.sha])
                 todo.remove(gap)
-        if todo and todo[0].sha == self._newest.sha:
-            # the newest gets all of the time: unmeasured, it can't be compared with itself
-            self._fill(todo.pop(0))
-        if not self.summary.interrupted:
-            self._compare_with_itself()
         for gap in todo:
             if self.summary.interrupted:
                 return
@@ -260,47 +250,6 @@ class _Night:
         if cut := tuple(case for case in gap.cases if case not in known):
             short = self.summary.cut if self.summary.interrupted else self.summary.left
             short.append(Gap(gap.sha, cut))
-
-    def _compare_with_itself(self) -> None:
-        """Compare the newest commit with itself, once a day: any alarm is noise."""
-        key, runner = self._environment.key, self._runner
-        done = (
-            outcome.same and outcome.environment == key and outcome.runner == runner
-            for outcome in self._history.outcomes()
-            if outcome.created_at[:10] == self._began[:10]
-        )
-        measured = self._history.measured(key, failed=False)
-        cases = tuple(case.id for case in self._cases if (self._newest.sha, case.id) in measured)
-        within_s = min(
-            _SHARE_OF_SAME * self._options.budget_s,
-            self._left_s(),
-            self._context.config.settings.budget,
-        )
-        if not self._options.same or not cases or any(done):
-            return
-        if within_s <= 2 * len(cases) * (slowest_case(self._took) or 0.0):  # there are two sides
-            self.summary.no_time_for_same = True
-            return
-        try:
-            _, report = compare(
-                within(self._context, within_s),
-                self._side("base", self._newest.sha),
-                self._side("head", self._newest.sha),
-                MeasureOptions(
-                    self._options.selection,
-                    only=cases,
-                    command="nightly",
-                    created_at=self._began,
-                ),
-            )
-        except NoTimeToImport:
-            self.summary.no_time_for_same = True
-            return
-        self._end_where_cut_short(report)
-        outcome = outcome_of(report, runner=runner)
-        if outcome is not None and outcome.comparisons:
-            self._history.record_outcome(outcome)
-            self.summary.outcome = outcome
 
     def _wanted(self, gap: Gap) -> tuple[Case, ...]:
         return tuple(case for case in self._cases if case.id in gap.cases)

@@ -85,7 +85,7 @@ def trend_of(
     from perfci.trend import dates_of
     from perfci.trend.changes import analyse, settled
     from perfci.trend.events import group_events
-    from perfci.trend.timelines import arrange, health
+    from perfci.trend.timelines import arrange
     from perfci.version import VERSION
 
     loaded = history.load_arrays()
@@ -105,7 +105,6 @@ def trend_of(
         series=arranged.series,
         changes=changes,
         drifts=analysed.drifts,
-        health=health(history.outcomes()),
         releases=release_runs(git.tags, git.order, arranged.timelines),
         notes=(*map(withdrawal_text, analysed.withdrawn), *first, *git.notes, *arranged.notes),
         too_few=analysed.too_few,

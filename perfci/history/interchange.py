@@ -1,6 +1,6 @@
 """Exports of a history, and imports: of exports, other histories and other tools' results.
 
-An export is JSON lines. Each line is one object: a header, then runs, outcomes and changes, then
+An export is JSON lines. Each line is one object: a header, then runs and changes, then
 their number, so that a file cut short is noticed. The text doesn't depend on the time of writing.
 The same history gives the same text, and a new run adds lines.
 """
@@ -21,7 +21,7 @@ from perfci.files import read_regular
 from perfci.history.importers import ForeignResults, SkippedResult, foreign_parts, read_foreign
 from perfci.history.runs import require_recordable
 from perfci.history.store import OpenHistory, open_history
-from perfci.model.run import GateOutcome, RecordedRun
+from perfci.model.run import RecordedRun
 from perfci.trend import KnownChange, benchmark_of
 from perfci.units import counted
 
@@ -33,7 +33,7 @@ _REASONS_SHOWN = 20
 """Lines on what was left out. The others are counted."""
 _RECORDS_AT_ONCE = 20
 """Records that are read, then written, at a time."""
-Record = RecordedRun | GateOutcome | KnownChange
+Record = RecordedRun | KnownChange
 
 
 class _Header(msgspec.Struct, tag=SCHEMA, tag_field="type", forbid_unknown_fields=True):
@@ -46,10 +46,6 @@ class _End(msgspec.Struct, tag="end", tag_field="type", forbid_unknown_fields=Tr
 
 class _Run(msgspec.Struct, tag="run", tag_field="type", forbid_unknown_fields=True):
     record: RecordedRun
-
-
-class _Outcome(msgspec.Struct, tag="outcome", tag_field="type", forbid_unknown_fields=True):
-    record: GateOutcome
 
 
 class _Change(msgspec.Struct, tag="change", tag_field="type", forbid_unknown_fields=True):
@@ -67,9 +63,7 @@ def to_lines(records: Iterable[Record]) -> Iterator[bytes]:
     yield encoder.encode(_End(count)) + b"\n"
 
 
-def _line(record: Record) -> _Run | _Outcome | _Change:
-    if isinstance(record, GateOutcome):
-        return _Outcome(record)
+def _line(record: Record) -> _Run | _Change:
     if isinstance(record, KnownChange):
         return _Change(record)
     return _Run(replace(record, points=tuple(sorted(record.points))))
@@ -81,7 +75,7 @@ def from_lines(lines: Iterable[bytes], name: str) -> Iterator[Record]:
     Raises DamagedFile, which names the line, for a damaged line and at the end of a file that was
     cut short. Raises UsageError for a newer perfci's export.
     """
-    decoder = msgspec.json.Decoder(_Header | _End | _Run | _Outcome | _Change)
+    decoder = msgspec.json.Decoder(_Header | _End | _Run | _Change)
     count: int | None = None  # None outside an export
     number = 0
     for number, text in enumerate(lines, 1):
@@ -216,9 +210,6 @@ def add_records(history: OpenHistory, records: Iterable[Record]) -> ImportSummar
         of_batch = [record for record in batch if isinstance(record, RecordedRun)]
         runs += len(of_batch)
         new += history.record(of_batch)
-        for record in batch:
-            if isinstance(record, GateOutcome):
-                history.record_outcome(record)
         history.remember([record for record in batch if isinstance(record, KnownChange)])
         batch.clear()
 

@@ -16,11 +16,9 @@ from perfci.history import tables
 from perfci.history.database import insert_into
 from perfci.metrics import METRICS
 from perfci.model.case import Failure, Metric
-from perfci.model.report import Report
 from perfci.model.run import (
     HEADER,
     CaseRun,
-    GateOutcome,
     Point,
     RecordedRun,
     Run,
@@ -92,37 +90,6 @@ def failed_field(failures: Iterable[Failure]) -> str:
     """Return the text that the history stores for a case's failures."""
     text = "; ".join(f"{failure.kind}: {failure.message}" for failure in failures)
     return text.encode("utf-8", "backslashreplace").decode()
-
-
-def outcome_of(report: Report, *, runner: str) -> GateOutcome | None:
-    """Return how ``report`` ended. None if it compared nothing, was cut short or tests the gate."""
-    if report.base is None or report.injected or report.interrupted:
-        return None
-    gating = [row for row in report.results if row.gate == "fail" and row.method != "none"]
-    return GateOutcome(
-        id=_digest(
-            "outcome",
-            report.command,
-            report.created_at,
-            report.environment.key,
-            runner,
-            report.base.sha,
-            report.head.sha,
-            report.shard,
-            [[row.case, row.metric, row.status, row.ratio, row.difference] for row in gating],
-        ),
-        command=report.command,
-        created_at=report.created_at,
-        environment=report.environment.key,
-        runner=runner,
-        base_sha=report.base.sha,
-        head_sha=report.head.sha,
-        same=report.base.sha == report.head.sha and report.base.python == report.head.python,
-        verdict=report.verdict.status,
-        comparisons=len(gating),
-        regressed=sum(row.status == "regressed" for row in gating),
-        inconclusive=sum(row.status == "inconclusive" for row in gating),
-    )
 
 
 def _points(case: CaseRun) -> Iterable[Point]:

@@ -26,7 +26,7 @@ from perfci.history.runs import (
     require_recordable,
     runs_query,
 )
-from perfci.model.run import GateOutcome, RecordedRun, RunHeader
+from perfci.model.run import RecordedRun, RunHeader
 from perfci.trend import KnownChange, LoadedHistory, SeriesKey
 
 _RUNS_IN_TRANSACTION = 20
@@ -109,10 +109,9 @@ class OpenHistory:
         with self._database.reading() as connection:
             yield from read_runs(connection)
 
-    def export(self) -> Iterator[RecordedRun | GateOutcome | KnownChange]:
-        """Yield the content of an export: all runs, outcomes and known changes."""
+    def export(self) -> Iterator[RecordedRun | KnownChange]:
+        """Yield the content of an export: all runs and known changes."""
         yield from self.recorded_runs()
-        yield from self.outcomes()
         yield from self.known_changes()
 
     def measured(self, environment: str, *, failed: bool = True) -> frozenset[tuple[str, str]]:
@@ -126,23 +125,6 @@ class OpenHistory:
             for number, each in documents.items()
         }
         return frozenset((row.sha, case) for row in rows for case in cases[row.document])
-
-    def record_outcome(self, outcome: GateOutcome) -> bool:
-        """Add how a report ended. Return whether it was new."""
-
-        def write(connection: Connection) -> bool:
-            statement = insert_into(connection, tables.outcomes).values(**asdict(outcome))
-            new = statement.on_conflict_do_nothing(index_elements=["id"])
-            return connection.execute(new.returning(tables.outcomes.c.id)).first() is not None
-
-        return self._database.writing(write)
-
-    def outcomes(self) -> tuple[GateOutcome, ...]:
-        """Return how the recorded reports ended, the oldest first."""
-        table = tables.outcomes
-        query = select(table).order_by(table.c.created_at, table.c.id)
-        with self._database.reading() as connection:
-            return tuple(GateOutcome(**row) for row in connection.execute(query).mappings())
 
     def known_changes(self) -> tuple[KnownChange, ...]:
         """Return the changes that earlier analyses remembered, by when they were first seen."""

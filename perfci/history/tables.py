@@ -64,22 +64,6 @@ runs = Table(
 points, and reading a row for each of 36 million takes 16 s."""
 AS_MEASURED = (runs.c.measured_at, runs.c.id)
 """The order of measuring. Runs of the same second have the same order in every database."""
-outcomes = Table(
-    "perfci_outcomes",
-    metadata,
-    Column("id", Text, primary_key=True),
-    *(
-        Column(name, Text, nullable=False)
-        for name in (
-            "command", "created_at", "environment", "runner", "base_sha", "head_sha", "verdict",
-        )
-    ),
-    Column("same", Boolean, nullable=False),
-    *(
-        Column(name, Integer, nullable=False)
-        for name in ("comparisons", "regressed", "inconclusive")
-    ),
-)  # fmt: skip
 known_changes = Table(
     "perfci_known_changes",
     metadata,

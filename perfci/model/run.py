@@ -101,26 +101,3 @@ class RecordedRun(RunHeader):
     points: tuple[Point, ...]
     source_hashes: Mapping[str, str] = field(default_factory=dict)
     failed: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class GateOutcome:
-    """Outcome of one report on two sides. The gate's own health is computed from these.
-
-    ``same``: both sides were the same commit (A/A), so that a ``fail`` is a false alarm.
-    ``comparisons`` counts the gating comparisons, ``regressed`` and ``inconclusive`` those of them
-    with that status.
-    """
-
-    id: str
-    command: str
-    created_at: str
-    environment: str
-    runner: str
-    base_sha: str
-    head_sha: str
-    same: bool
-    verdict: str
-    comparisons: int
-    regressed: int
-    inconclusive: int

@@ -29,7 +29,6 @@ def trend_json(trend: Trend) -> Clean:
     """Return ``trend`` as JSON. A value that is unknown or not a number is null."""
     standing = standings(trend)
     by_key = {series.key: series for series in trend.series}
-    health = asdict(trend.health)
     dates = {key: dates_of(timeline) for key, timeline in trend.timelines.items()}
     plain = {
         "schema": TREND_SCHEMA,
@@ -39,11 +38,6 @@ def trend_json(trend: Trend) -> Clean:
         "changes": [_plain_change(change, trend, by_key) for change in trend.changes],
         "events": [_plain_event(event, trend, by_key) for event in trend.events],
         "drifts": [_plain_drift(drift, by_key) for drift in trend.drifts],
-        "health": health
-        | {
-            "false_alarm_rate": trend.health.false_alarm_rate,
-            "inconclusive_share": trend.health.inconclusive_share,
-        },
         "series": [
             _plain_series(
                 series, standing.get(series.key), trend.timelines[series.key.environment], dates

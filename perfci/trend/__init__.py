@@ -277,27 +277,6 @@ class Drift:
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
-    """The gate's own health. Rates are None where there was nothing to compute them from."""
-
-    same_reports: int
-    same_failed: int
-    reports: int
-    comparisons: int
-    inconclusive: int
-
-    @property
-    def false_alarm_rate(self) -> float | None:
-        """Return failed A/A reports ÷ A/A reports."""
-        return self.same_failed / self.same_reports if self.same_reports else None
-
-    @property
-    def inconclusive_share(self) -> float | None:
-        """Return inconclusive ÷ all gating comparisons."""
-        return self.inconclusive / self.comparisons if self.comparisons else None
-
-
-@dataclass(frozen=True, slots=True)
 class Trend:
     """An analysed history, ready to be rendered. ``changes`` and ``drifts``: the worst first.
 
@@ -315,7 +294,6 @@ class Trend:
     series: tuple[Series, ...]
     changes: tuple[Change, ...]
     drifts: tuple[Drift, ...]
-    health: Health
     releases: Mapping[str, tuple[str, ...]]
     notes: tuple[str, ...] = ()
     too_few: frozenset[SeriesKey] = frozenset()

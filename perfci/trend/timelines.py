@@ -1,4 +1,4 @@
-"""A loaded history as timelines: runs ordered, aliases applied, bad values left out; its health."""
+"""A loaded history as timelines: runs ordered, aliases applied, bad values left out."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from perfci.model.run import GateOutcome, RunHeader
+from perfci.model.run import RunHeader
 from perfci.trend import (
-    Health,
     LoadedHistory,
     LoadedSeries,
     Series,
@@ -272,15 +271,3 @@ def order_runs(
     ]
     vanished = dict.fromkeys(runs[at].sha for at in here if runs[at].sha not in {"", *ranks})
     return [at for *_, at in sorted(keyed)], tuple(vanished)
-
-
-def health(outcomes: Sequence[GateOutcome]) -> Health:
-    """Return the gate's health, from how its reports ended."""
-    same = [outcome for outcome in outcomes if outcome.same]
-    return Health(
-        same_reports=len(same),
-        same_failed=sum(outcome.verdict == "fail" for outcome in same),
-        reports=len(outcomes),
-        comparisons=sum(outcome.comparisons for outcome in outcomes),
-        inconclusive=sum(outcome.inconclusive for outcome in outcomes),
-    )

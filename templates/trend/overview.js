@@ -1,7 +1,7 @@
 // The overview's list of all series: searched, filtered, and shown a part at a time.
 "use strict";
 (() => {
-  const FIRST = 12; // the gate's health comes below: it is not to be pushed away
+  const FIRST = 12;
   const OWN_ACCORD = 100_000; // bytes of the list of all series that are loaded without being asked for
   const PAGE = 200;
   const { element } = perfci;

@@ -9,7 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 from perfci.history.store import open_history
-from perfci.model.run import GateOutcome, RecordedRun
+from perfci.model.run import RecordedRun
 from tests.builders.project import Project
 
 QUICKEST = """\
@@ -49,10 +49,9 @@ class Branch:
         return self.project.commit(f"{loops} loops", **files)
 
     def nightly(self, *arguments: str, code: int = 0, **environment: str) -> str:
-        """Run ``perfci nightly`` without the comparison with itself; return what it printed."""
-        same = () if "--self-check" in arguments else ("--no-self-check",)
+        """Run ``perfci nightly``; return what it printed."""
         place = () if "--history" in arguments else ("--history", str(self.history))
-        done = self.project.perfci("nightly", *place, *same, *arguments, **environment)
+        done = self.project.perfci("nightly", *place, *arguments, **environment)
         assert done.without_traceback().code == code, done.text
         return done.text
 
@@ -68,10 +67,6 @@ class Branch:
             return [one for (one,) in found]
         finally:
             connection.close()
-
-    def outcomes(self) -> tuple[GateOutcome, ...]:
-        with open_history(str(self.history)) as opened:
-            return opened.outcomes()
 
 
 def measured(runs: list[RecordedRun]) -> Counter[tuple[str, str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date, timedelta
 from typing import Any
 
-from perfci.model.run import Environment, GateOutcome, Point, RecordedRun, RunHeader
+from perfci.model.run import Environment, Point, RecordedRun, RunHeader
 from perfci.trend import KnownChange, SeriesKey
 
 HERE = Environment("linux-x86_64-cpu-1a2b", {"cpu": "AMD EPYC", "torch": "2.9.0"})
@@ -75,21 +75,3 @@ def change(number: int = 1, **changed: Any) -> KnownChange:
         "first_seen_at": f"2024-03-{number:02}T04:00:00+00:00",
     }
     return KnownChange(**fields | changed)
-
-
-def outcome(number: int = 1, **changed: Any) -> GateOutcome:
-    fields: dict[str, Any] = {
-        "id": f"outcome-{number}",
-        "command": "nightly",
-        "created_at": f"2024-03-{number:02}T04:00:00+00:00",
-        "environment": HERE.key,
-        "runner": "lab-1",
-        "base_sha": "a" * 40,
-        "head_sha": "a" * 40,
-        "same": True,
-        "verdict": "pass",
-        "comparisons": 12,
-        "regressed": 0,
-        "inconclusive": 3,
-    }
-    return GateOutcome(**fields | changed)

@@ -64,7 +64,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "run": (("run", "HEAD", "--rounds", "2", "--record", "--history", "new.db"), ("run", BAD)),
     "list": (("list",), ("list", "--json"), ("list", "--config", "bad.toml")),
     "nightly": (
-        ("nightly", "--budget", "8s", "--no-self-check", "--runner", BAD, "--history", "night.db"),
+        ("nightly", "--budget", "8s", "--runner", BAD, "--history", "night.db"),
         ("nightly", BAD),
     ),
     "history import": (("history", "import", "bad.jsonl", BAD, "--history", "imported.db"),

@@ -93,7 +93,7 @@ def test_every_field_of_the_trend_is_there_and_no_other() -> None:
     assert plain.keys() == fields["trend"].keys()
     for name, of in fields.items():
         if name != "trend":
-            records = [plain[name]] if name == "health" else plain[name]
+            records = plain[name]
             assert records, name
             assert all(record.keys() == of.keys() for record in records), name
 

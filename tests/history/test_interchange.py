@@ -13,7 +13,7 @@ from perfci.errors import DamagedFile, PerfciError, UsageError
 from perfci.history.interchange import from_lines, to_lines
 from perfci.history.store import open_history
 from perfci.model.run import Environment, Point, RecordedRun
-from tests.builders.recorded import HERE, THERE, change, in_order, outcome, recorded
+from tests.builders.recorded import HERE, THERE, change, in_order, recorded
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=12)
 NUMBER = st.floats(allow_nan=False, allow_infinity=False)
@@ -54,7 +54,6 @@ def test_any_run_comes_back_from_its_line(runs: list[RecordedRun]) -> None:
 def test_a_whole_history_goes_to_another_database_and_comes_back_the_same(place, tmp_path) -> None:
     with open_history(place) as history:
         history.record([recorded(1), recorded(2, THERE), recorded(3, position=None)])
-        history.record_outcome(outcome())
         history.remember([change()])
         history.acknowledge(change().id, "Meant.")
         exported = list(to_lines(history.export()))
@@ -79,7 +78,7 @@ def test_the_same_history_gives_the_same_text_in_whatever_order_it_was_recorded(
 
 
 def test_exports_one_after_the_other_are_read_as_one() -> None:
-    lines = [*to_lines([recorded(1)]), *to_lines([outcome()])]
+    lines = [*to_lines([recorded(1)]), *to_lines([change()])]
     assert len(list(from_lines(lines, "x"))) == 2
 
 

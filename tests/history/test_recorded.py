@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from perfci.history.runs import outcome_of, recorded_run
+from perfci.history.runs import recorded_run
 from perfci.model.case import Failure
 from perfci.model.run import Run
 from tests.baselines.runs import run, worker
-from tests.report.examples import rich_report
 
 
 def recorded(one: Run, runner: str = "lab", **said):
@@ -72,28 +71,3 @@ def test_a_case_that_failed_has_a_reason_and_no_points() -> None:
     assert {point.case for point in made.points} == {"a"}
     assert made.failed == {"b": "crash: gone"}
     assert "b" not in made.source_hashes
-
-
-def test_an_outcome_counts_the_gating_comparisons() -> None:
-    report = rich_report()
-    gating = [row for row in report.results if row.gate == "fail" and row.method != "none"]
-    made = outcome_of(report, runner="lab")
-    assert made is not None
-    assert (made.comparisons, made.verdict) == (len(gating), report.verdict.status)
-    assert made.regressed == sum(row.status == "regressed" for row in gating) > 0
-    assert made.inconclusive == sum(row.status == "inconclusive" for row in gating)
-    assert not made.same
-    assert made == outcome_of(report, runner="lab")
-    assert report.base is not None
-    itself = replace(report, base=replace(report.base, sha=report.head.sha))
-    assert outcome_of(itself, runner="lab").same  # type: ignore[union-attr]
-
-
-def test_what_says_nothing_of_the_gate_is_no_outcome() -> None:
-    report = rich_report()
-    for silent in (
-        replace(report, base=None),
-        replace(report, injected={"latency": 0.02}),
-        replace(report, interrupted=True),
-    ):
-        assert outcome_of(silent, runner="lab") is None

@@ -13,7 +13,7 @@ from perfci.errors import UsageError
 from perfci.history.store import OpenHistory, open_history
 from perfci.model.run import Point, RecordedRun
 from perfci.trend import SeriesKey
-from tests.builders.recorded import HERE, THERE, change, in_order, outcome, recorded
+from tests.builders.recorded import HERE, THERE, change, in_order, recorded
 from tests.history.postgres import Server
 
 LATENCY = SeriesKey(HERE.key, "case_0[n=1]", "latency_p50")
@@ -115,14 +115,6 @@ def test_what_was_measured_or_failed_is_told_by_commit(place: str) -> None:
         }
         assert history.measured("elsewhere") == frozenset()
         assert [run.id for run in history.runs(environment=THERE.key)] == [recorded(2, THERE).id]
-
-
-def test_outcomes_are_kept_once_each(place: str) -> None:
-    with open_history(place) as history:
-        assert history.record_outcome(outcome(2))
-        assert history.record_outcome(outcome(1, same=False, verdict="fail"))
-        assert not history.record_outcome(outcome(2, verdict="fail"))
-        assert history.outcomes() == (outcome(1, same=False, verdict="fail"), outcome(2))
 
 
 def test_an_acknowledgement_outlives_the_next_analysis(place: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -26,8 +26,8 @@ from perfci.report.templates import (
     render_html,
     tidy,
 )
-from perfci.trend import Change, Health, SeriesKey, Trend
-from perfci.units import counted, format_share
+from perfci.trend import Change, SeriesKey, Trend
+from perfci.units import counted
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -75,7 +75,7 @@ def _by_series(changes: tuple[Change, ...]) -> dict[SeriesKey, tuple[Change, ...
 def overview_page(
     trend: Trend, groups: SortedEvents, listed: Catalogue, search_bytes: int
 ) -> bytes:
-    """Return ``index.html``: first what moved since the last report, then search, then health.
+    """Return ``index.html``: first what moved since the last report, then search.
 
     A list of all series with many ``search_bytes`` is loaded only when it is searched.
     """
@@ -90,7 +90,6 @@ def overview_page(
         **rows.first("drifts", groups.drifts_worse, MOST_OPEN),
         **TrendRows(trend, listed, drawn=False).first("earlier", groups.earlier, MOST_EARLIER),
         "one_environment": len(listed.labels) == 1,
-        "tiles": tiles(trend.health),
         "notes": [clean_line(note, 1000) for note in trend.notes],
         "empty": not trend.series,
         "search_bytes": search_bytes,
@@ -143,26 +142,6 @@ def scope_text(trend: Trend, listed: Catalogue) -> str:
     return "; ".join(parts) + (f"; the newest of {words.day(newest)}" if newest else "")
 
 
-def tiles(health: Health) -> tuple[Mapping[str, str], ...]:
-    """Return the gate's figures, each with its name and its basis (or the data it would need)."""
-    alarms = ("not known", "No report compared a commit with itself: record A/A runs to know.")
-    if health.false_alarm_rate is not None:
-        # Clopper and Pearson's upper 95 % bound for 0 failures in n reports
-        bound = 1.0 - 0.05 ** (1.0 / health.same_reports)
-        below = "" if health.same_failed else f"; the rate is below {format_share(bound)}"
-        basis = f"{health.same_failed:,} of {counted(health.same_reports, 'A/A report')} failed"
-        alarms = (format_share(health.false_alarm_rate), basis + below)
-    undecided = ("not known", "No comparison is recorded: compare with --record to know.")
-    if health.inconclusive_share is not None:
-        basis = f"{health.inconclusive:,} of {health.comparisons:,} gating comparisons"
-        where = f", in {counted(health.reports, 'report')}"
-        undecided = (format_share(health.inconclusive_share), basis + where)
-    return tuple(
-        {"name": name, "figure": figure, "basis": basis}
-        for name, (figure, basis) in (("False alarms", alarms), ("Inconclusive", undecided))
-    )
-
-
 def trend_lines(trend: Trend) -> tuple[str, ...]:
     """Return the lines to print: plain, clean text."""
     groups = sort_events(trend)
@@ -198,7 +177,6 @@ def render_trend_markdown(trend: Trend, limit: int = LIMIT) -> str:
         **rows.first("drifts", groups.drifts_worse, MOST_ROWS),
         **rows.first("accepted", accepted, MOST_ROWS),
         several=len(listed.labels) > 1,
-        tiles=tiles(trend.health),
         notes=trend.notes[:_MOST_NOTES],
         notes_more=max(0, len(trend.notes) - _MOST_NOTES),
     )

@@ -92,5 +92,4 @@ def test_the_nightly_demo_names_the_step_and_the_ramp_and_not_the_busy_night(
     assert "tokenise" in (out / "trend.md").read_text()
     with open_history(str(out / "history.sqlite")) as history:
         sources = [run.source for run in history.recorded_runs()]
-        assert [one.same for one in history.outcomes()] == [True]
     assert (sources.count("nightly"), sources.count("replayed")) == (5, 55)

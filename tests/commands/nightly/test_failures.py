@@ -9,18 +9,6 @@ from tests.builders.project import Project
 from tests.cli.test_installed_copy import LIBRARY, with_installed
 
 FROM_PACKAGE = BENCHMARK.format(name="counting").replace("from lib", "from tinylib")
-HANGS_AT_THE_SECOND = """\
-import pathlib, time
-
-armed = pathlib.Path({armed!r})
-if armed.exists():
-    if armed.read_text() == "hang":
-        time.sleep(9999)
-    armed.write_text("hang")
-
-def work():
-    return sum(range(2000))
-"""
 
 
 @pytest.mark.processes
@@ -53,20 +41,3 @@ def test_a_tip_that_would_measure_the_installed_copy_is_an_error(project: Projec
     python = with_installed(project.folder.parent / "venv")
     assert "`tinylib` is imported from" in branch.nightly("--python", python, code=2)
     assert branch.runs() == []
-
-
-def test_a_tip_without_time_to_be_compared_with_itself_leaves_the_gaps_their_time(
-    project: Project,
-) -> None:
-    branch = Branch(project)
-    old = branch.commit(1000)
-    armed = project.folder.parent / "armed"
-    project.write("lib.py", HANGS_AT_THE_SECOND.format(armed=str(armed)))
-    tip = project.commit("Hangs once it is armed")
-    branch.nightly("--last", "1")
-    armed.write_text("")
-    said = branch.nightly("--commits", "main", "--self-check", "--budget", "90s")
-    assert armed.read_text() == "hang"
-    assert "the tip was not compared with itself" in said
-    assert measured(branch.runs()) == {(sha, "counting"): 1 for sha in (old, tip)}
-    assert branch.outcomes() == ()

@@ -73,7 +73,6 @@ def test_what_ends_a_night_costs_the_commit_in_the_works_alone(
         "nightly",
         "--commits",
         "main~2..main",
-        "--no-self-check",
         "--history",
         str(branch.history),
     )
@@ -96,7 +95,7 @@ def test_a_night_that_is_interrupted_says_so_of_the_tip(branch: Branch) -> None:
     begun = branch.project.folder.parent / "begun"
     branch.project.write("lib.py", WAITS_IN_A_CALL.format(begun=str(begun)))
     tip = branch.project.commit("Waits")
-    process = branch.project.start("nightly", "--no-self-check", "--history", str(branch.history))
+    process = branch.project.start("nightly", "--history", str(branch.history))
     wait_for(begun, process)
     process.send_signal(signal.SIGINT)
     shown, _ = process.communicate(timeout=60)

@@ -1,4 +1,4 @@
-"""A night without a range: the tip once a day, and the tip against itself."""
+"""A night without a range: the tip once a day."""
 
 from __future__ import annotations
 
@@ -17,23 +17,17 @@ def branch(project: Project) -> Branch:
     return Branch(project)
 
 
-def test_the_tip_is_measured_and_compared_with_itself_once_a_day(branch: Branch) -> None:
+def test_the_tip_is_measured_once_a_day(branch: Branch) -> None:
     branch.commit(1000)
     tip = branch.commit(2000)
     away_from_midnight(60)
-    said = branch.nightly("--self-check")
+    branch.nightly()
     assert measured(branch.runs()) == {(tip, "counting"): 1}
-    (outcome,) = branch.outcomes()
-    assert (outcome.command, outcome.base_sha, outcome.head_sha) == ("nightly", tip, tip)
-    assert outcome.same
-    assert outcome.comparisons > 0
-    assert "the tip against itself:" in said
-    assert "nothing to record" in branch.nightly("--self-check")
-    assert len(branch.runs()) == len(branch.outcomes()) == 1
+    assert "nothing to record" in branch.nightly()
+    assert len(branch.runs()) == 1
     _move_to_yesterday(branch)
-    branch.nightly("--self-check")
+    branch.nightly()
     assert measured(branch.runs()) == {(tip, "counting"): 2}
-    assert len(branch.outcomes()) == 2
 
 
 def test_the_tip_may_take_all_of_the_budget(
@@ -61,5 +55,4 @@ def _move_to_yesterday(branch: Branch) -> None:
     connection = sqlite3.connect(branch.history)
     with connection:
         connection.execute("UPDATE perfci_runs SET measured_at = '2026-01-02T03:04:05+00:00'")
-        connection.execute("UPDATE perfci_outcomes SET created_at = '2026-01-02T03:04:05+00:00'")
     connection.close()

@@ -15,7 +15,6 @@ from perfci.trend import (
     Change,
     ChangeStatus,
     Drift,
-    Health,
     Series,
     SeriesKey,
     Timeline,
@@ -39,7 +38,6 @@ SUBJECTS = (
     "Rewrite the rotary embedding without complex numbers",
 )
 START = date(2025, 11, 21)
-EMPTY_HEALTH = Health(0, 0, 0, 0, 0)
 
 
 def run(row: int, *, sha: str = "", subject: str = "", runner: str = "runner-1") -> RunHeader:
@@ -192,13 +190,6 @@ def year() -> Trend:
         at["tokenise", "cold_start", CPU].key, run(200).sha, 30, 30, 1.021, 1.012, 1.03, 0.004,
         worse=True,
     )  # fmt: skip
-    health = Health(
-        same_reports=365,
-        same_failed=1,
-        reports=812,
-        comparisons=12_345,
-        inconclusive=381,
-    )
     return Trend(
         created_at="2026-11-21T05:30:00+00:00",
         perfci_version="1.0.0",
@@ -207,7 +198,6 @@ def year() -> Trend:
         changes=changes,
         events=group_events(changes, all_series, lines),
         drifts=(drift,),
-        health=health,
         releases={
             run(90).sha: ("v1.4.0",),
             run(240).sha: ("v1.5.0",),
@@ -233,6 +223,5 @@ def quiet_trend(cases: int = 1, nights: int = 5) -> Trend:
         series=tuple(series(f"work[n={n}]", shapes.quiet(1e-3)) for n in range(cases)),
         changes=(),
         drifts=(),
-        health=EMPTY_HEALTH,
         releases={},
     )

