@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sqlalchemy import Connection
 
-from perfci.history import tables
+from perfci.history import database
 from perfci.history.runs import documents_of, header_of, runs_query
 from perfci.trend import LoadedHistory, LoadedRun, LoadedSeries, SeriesKey
 
@@ -83,9 +83,9 @@ def _joined(parts: Sequence[Any], kind: Any) -> Any:
 
 def load_history(connection: Connection) -> LoadedHistory:
     """Return every run, and every series with its values, in the order of measuring."""
-    rows = connection.execute(runs_query().add_columns(tables.runs.c.packed)).all()
+    rows = connection.execute(runs_query().add_columns(database.runs.c.packed)).all()
     documents = documents_of(connection, {row.document for row in rows})
-    numbers: dict[tuple[str, tables.SeriesName], int] = {}
+    numbers: dict[tuple[str, database.SeriesName], int] = {}
     series_of = {
         number: np.array(
             [
@@ -97,7 +97,7 @@ def load_history(connection: Connection) -> LoadedHistory:
         for number, each in documents.items()
     }
     values = [
-        np.frombuffer(tables.require_packed(row.packed, documents[row.document].series), "<f8")
+        np.frombuffer(database.require_packed(row.packed, documents[row.document].series), "<f8")
         for row in rows
     ]
     series = _joined([series_of[row.document] for row in rows], np.int32)

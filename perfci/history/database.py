@@ -1,4 +1,8 @@
-"""A history's database: transactions, locks, retries, creation on opening, and its errors."""
+"""A history's database: its tables, transactions, locks, retries, creation on opening, and errors.
+
+Names of tables begin with ``perfci_``, because a team's PostgreSQL holds other things as well. The
+database gives numbers to documents. They are never shown or exported.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +10,38 @@ import logging
 import os
 import platform
 import secrets
+import struct
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy import Connection, Engine, Table, create_engine, event, inspect, select, text
+import msgspec
+from sqlalchemy import (
+    Boolean,
+    Column,
+    Connection,
+    Engine,
+    ForeignKey,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+    create_engine,
+    event,
+    inspect,
+    select,
+    text,
+)
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError, OperationalError
 
 from perfci.errors import DamagedFile, OutsideError, PerfciError, UsageError
-from perfci.history import tables
 from perfci.history.address import HistoryAddress, file_address
+from perfci.model.case import Direction
+from perfci.model.run import Environment
 from perfci.version import VERSION
 
 T = TypeVar("T")
@@ -31,6 +54,107 @@ _WRITES = "perfci_writes"
 """Execution option of a transaction that writes. SQLite then takes the write lock at its start."""
 # psycopg also logs the errors that it raises for a dying server: users would see them twice
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
+
+SCHEMA = 3
+"""Number of this schema. It changes with the tables: a history of another number is refused."""
+CREATION_LOCK = 7_305_410_326
+"""Number of the advisory lock that a PostgreSQL server gives to one creator of tables at a time."""
+
+metadata = MetaData()
+schema = Table(
+    "perfci_schema",
+    metadata,
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("project", Text),
+)
+"""One row: the schema's number, and the project that first recorded here. Series don't name a
+project, or every query would have to."""
+documents = Table(
+    "perfci_documents",
+    metadata,
+    Column("number", Integer, primary_key=True),
+    Column("digest", Text, nullable=False, unique=True),
+    Column("content", LargeBinary, nullable=False),
+)
+"""A ``Document`` as JSON, stored once, because it is mostly the same from run to run."""
+runs = Table(
+    "perfci_runs",
+    metadata,
+    *(
+        Column(name, Text, nullable=False)
+        for name in ("source", "sha", "subject", "branch", "committed_at", "measured_at", "runner")
+    ),
+    Column("id", Text, primary_key=True),
+    Column("position", Integer),
+    Column("environment", Text, nullable=False, index=True),
+    Column("document", ForeignKey("perfci_documents.number"), nullable=False),
+    Column("packed", LargeBinary, nullable=False),
+)
+"""``packed`` has the float64 of the document's ``series``, in their order. A report reads all
+points, and reading a row for each of 36 million takes 16 s."""
+AS_MEASURED = (runs.c.measured_at, runs.c.id)
+"""The order of measuring. Runs of the same second have the same order in every database."""
+known_changes = Table(
+    "perfci_known_changes",
+    metadata,
+    Column("id", Text, primary_key=True),
+    *(
+        Column(name, Text, nullable=False)
+        for name in (
+            "environment", "case", "metric", "sha_before", "sha_after", "first_seen_at", "note",
+        )
+    ),
+    *(Column(name, Boolean, nullable=False) for name in ("worse", "acknowledged", "withdrawn")),
+    Column("event", Text, nullable=False, index=True),
+)  # fmt: skip
+
+
+class NotPacked(ValueError):
+    """Content of the database that perfci can't have written."""
+
+
+class SeriesName(NamedTuple):
+    """The identity of a series within its environment."""
+
+    case: str
+    metric: str
+    unit: str
+    direction: Direction
+
+
+class Document(msgspec.Struct, frozen=True):
+    """Everything about a run that the next run mostly repeats."""
+
+    environment: Environment
+    source_hashes: dict[str, str]
+    failed: dict[str, str]
+    series: tuple[SeriesName, ...]
+
+
+def document(content: bytes | None) -> Document:
+    """Return the content of a row of ``documents``. NotPacked if the row is missing or damaged."""
+    try:
+        return msgspec.json.decode(content or b"", type=Document)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise NotPacked("a run's document is missing or damaged") from error
+
+
+def pack(values: Sequence[float]) -> bytes:
+    """Return values as little-endian float64."""
+    return struct.pack(f"<{len(values)}d", *values)
+
+
+def require_packed(values: bytes, series: Sequence[SeriesName]) -> bytes:
+    """Return ``values``. NotPacked unless there is one for each of ``series``."""
+    if len(values) != 8 * len(series):
+        raise NotPacked("a run's points are cut short")
+    return values
+
+
+def unpack(values: bytes, series: Sequence[SeriesName]) -> dict[SeriesName, float]:
+    """Return the value of each of ``series``, from what ``pack`` packed."""
+    numbers = struct.unpack(f"<{len(series)}d", require_packed(values, series))
+    return dict(zip(series, numbers, strict=True))
 
 
 class Database:
@@ -128,19 +252,18 @@ def require_current(database: Database, *, create: bool) -> None:
     with database.reading() as connection:
         names = inspect(connection).get_table_names()
         number = None
-        if tables.schema.name in names:
-            number = connection.execute(select(tables.schema.c.number)).scalar()
-        if number != tables.SCHEMA and address.path is not None:
+        if schema.name in names:
+            number = connection.execute(select(schema.c.number)).scalar()
+        if number != SCHEMA and address.path is not None:
             report = str(connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar_one())
             if report != "ok":
                 raise damaged(address.shown, " ".join(report.split()))
-    if number == tables.SCHEMA:
+    if number == SCHEMA:
         return
-    if tables.runs.name in names:
+    if runs.name in names:
         raise UsageError(
             "other-schema",
-            f"the history {address.shown} has the schema {number}, and this perfci reads "
-            f"{tables.SCHEMA}",
+            f"the history {address.shown} has the schema {number}, and this perfci reads {SCHEMA}",
             "Write it to a file with the perfci that made it, `perfci history export FILE`, "
             "and import the file into a new history: `perfci history import FILE`.",
         )
@@ -158,10 +281,10 @@ def require_current(database: Database, *, create: bool) -> None:
 
 def _create_tables(connection: Connection) -> None:
     if connection.dialect.name == "postgresql":  # a second process waits here
-        lock = {"lock": tables.CREATION_LOCK}
+        lock = {"lock": CREATION_LOCK}
         connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), lock)
-    tables.metadata.create_all(connection)
-    number = insert_into(connection, tables.schema).values(number=tables.SCHEMA)
+    metadata.create_all(connection)
+    number = insert_into(connection, schema).values(number=SCHEMA)
     connection.execute(number.on_conflict_do_nothing(index_elements=["number"]))
 
 
@@ -216,7 +339,7 @@ def _translating(address: HistoryAddress) -> Iterator[None]:
         yield
     except DBAPIError as error:
         raise _as_perfcis(address, error) from error
-    except tables.NotPacked as error:
+    except NotPacked as error:
         raise damaged(address.shown, str(error)) from error
 
 

@@ -12,7 +12,7 @@ import msgspec
 from sqlalchemy import Connection, Row, Select, select
 
 from perfci.errors import UsageError
-from perfci.history import tables
+from perfci.history import database
 from perfci.history.database import insert_into
 from perfci.metrics import METRICS
 from perfci.model.case import Failure, Metric
@@ -160,32 +160,33 @@ def record_runs(connection: Connection, runs: Iterable[RecordedRun]) -> int:
 
 def _record(connection: Connection, run: RecordedRun) -> bool:
     points = sorted(run.points)
-    document = tables.Document(
+    document = database.Document(
         run.environment,
         dict(run.source_hashes),
         dict(run.failed),
         tuple(
-            tables.SeriesName(each.case, each.metric, each.unit, each.direction) for each in points
+            database.SeriesName(each.case, each.metric, each.unit, each.direction)
+            for each in points
         ),
     )
     added = connection.execute(
-        insert_into(connection, tables.runs)
+        insert_into(connection, database.runs)
         .values(
             **header_fields(run),
             environment=run.environment.key,
             document=_document_number(connection, document),
-            packed=tables.pack([point.value for point in points]),
+            packed=database.pack([point.value for point in points]),
         )
         .on_conflict_do_nothing(index_elements=["id"])
-        .returning(tables.runs.c.id)
+        .returning(database.runs.c.id)
     )
     return added.first() is not None
 
 
-def _document_number(connection: Connection, document: tables.Document) -> int:
+def _document_number(connection: Connection, document: database.Document) -> int:
     content = msgspec.json.encode(document, order="deterministic")
     digest = hashlib.sha256(content).hexdigest()
-    table = tables.documents
+    table = database.documents
     connection.execute(
         insert_into(connection, table)
         .values(digest=digest, content=content)
@@ -196,9 +197,9 @@ def _document_number(connection: Connection, document: tables.Document) -> int:
 
 def runs_query() -> Select[Any]:
     """Select runs with their environment's key and their document, in the order of measuring."""
-    columns = tables.runs.c
+    columns = database.runs.c
     header = (columns[name] for name in HEADER)
-    return select(columns.environment, columns.document, *header).order_by(*tables.AS_MEASURED)
+    return select(columns.environment, columns.document, *header).order_by(*database.AS_MEASURED)
 
 
 def header_of(row: Row[Any]) -> RunHeader:
@@ -206,28 +207,28 @@ def header_of(row: Row[Any]) -> RunHeader:
     return RunHeader(**header_fields(row))
 
 
-def documents_of(connection: Connection, numbers: Collection[int]) -> dict[int, tables.Document]:
+def documents_of(connection: Connection, numbers: Collection[int]) -> dict[int, database.Document]:
     """Return the documents of these numbers. NotPacked if one is missing or damaged."""
-    columns = tables.documents.c
+    columns = database.documents.c
     query = select(columns.number, columns.content).where(columns.number.in_(numbers))
     rows = connection.execute(query)
-    documents = {number: tables.document(content) for number, content in rows}
+    documents = {number: database.document(content) for number, content in rows}
     if len(documents) < len(numbers):
-        raise tables.NotPacked("a run's document is missing")
+        raise database.NotPacked("a run's document is missing")
     return documents
 
 
 def read_runs(connection: Connection) -> Iterator[RecordedRun]:
     """Yield every whole run. They are read one by one, because all may not fit into memory."""
-    query = runs_query().add_columns(tables.runs.c.packed)
-    contents = select(tables.documents.c.content)
-    known: dict[int, tables.Document] = {}
+    query = runs_query().add_columns(database.runs.c.packed)
+    contents = select(database.documents.c.content)
+    known: dict[int, database.Document] = {}
     for row in connection.execute(query).all():
         if row.document not in known:
             content = connection.execute(contents.filter_by(number=row.document)).scalar()
-            known = {row.document: tables.document(content)}  # the next run mostly has the same
+            known = {row.document: database.document(content)}  # the next run mostly has the same
         document = known[row.document]
-        values = tables.unpack(row.packed, document.series)
+        values = database.unpack(row.packed, document.series)
         yield RecordedRun(
             **header_fields(row),
             environment=document.environment,

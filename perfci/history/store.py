@@ -15,7 +15,7 @@ from functools import partial
 from sqlalchemy import Connection, case, false, or_, select, update
 
 from perfci.errors import UsageError, extra_advice
-from perfci.history import tables
+from perfci.history import database
 from perfci.history.address import parse_address
 from perfci.history.database import WAIT_S, Database, insert_into, require_current
 from perfci.history.runs import (
@@ -55,19 +55,19 @@ def open_history(
             "a history in PostgreSQL needs psycopg, which isn't installed",
             extra_advice("postgres"),
         )
-    database = Database(address, wait_s)
+    connections = Database(address, wait_s)
     try:
-        require_current(database, create=create)
-        yield OpenHistory(database)
+        require_current(connections, create=create)
+        yield OpenHistory(connections)
     finally:
-        database.close()
+        connections.close()
 
 
 class OpenHistory:
     """An open history. Made by ``open_history``."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, connections: Database) -> None:
+        self._database = connections
 
     @property
     def shown(self) -> str:
@@ -116,7 +116,9 @@ class OpenHistory:
 
     def measured(self, environment: str, *, failed: bool = True) -> frozenset[tuple[str, str]]:
         """Return each (sha, case) measured in ``environment``, with ``failed`` also each failed."""
-        query = select(tables.runs.c.sha, tables.runs.c.document).filter_by(environment=environment)
+        query = select(database.runs.c.sha, database.runs.c.document).filter_by(
+            environment=environment
+        )
         with self._database.reading() as connection:
             rows = connection.execute(query).all()
             documents = documents_of(connection, {row.document for row in rows})
@@ -128,7 +130,7 @@ class OpenHistory:
 
     def known_changes(self) -> tuple[KnownChange, ...]:
         """Return the changes that earlier analyses remembered, by when they were first seen."""
-        table = tables.known_changes
+        table = database.known_changes
         query = select(table).order_by(table.c.first_seen_at, table.c.id)
         with self._database.reading() as connection:
             rows = [dict(row) for row in connection.execute(query).mappings()]
@@ -151,7 +153,7 @@ class OpenHistory:
         ``change`` is the id, or a beginning that no other id has. The id of an event stands for all
         of its changes. Without ``note`` an earlier note stays, unless it is undone.
         """
-        table = tables.known_changes
+        table = database.known_changes
         new: dict[str, object] = {"acknowledged": not undo}
         if note or undo:
             new["note"] = note
@@ -173,12 +175,12 @@ class OpenHistory:
 
         A transaction may begin even where nothing can be written, so a change of no row is run.
         """
-        nothing = update(tables.schema).where(false()).values(number=0)
+        nothing = update(database.schema).where(false()).values(number=0)
         self._database.writing(lambda connection: connection.execute(nothing))
 
     def require_project(self, project: str) -> None:
         """Name the history after its first ``project``. Raises UsageError for any other project."""
-        table = tables.schema
+        table = database.schema
         name = update(table).where(table.c.project.is_(None)).values(project=project)
 
         def name_project(connection: Connection) -> str:
@@ -199,7 +201,7 @@ class OpenHistory:
 def _write_changes(connection: Connection, changes: Sequence[KnownChange]) -> None:
     if not changes:
         return
-    table = tables.known_changes
+    table = database.known_changes
     statement = insert_into(connection, table)
     new = statement.excluded
     renewed = {column.name: new[column.name] for column in table.c if column.name not in _KEPT} | {

@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from perfci.errors import DamagedFile, OutsideError, UsageError
-from perfci.history import tables
+from perfci.history import database
 from perfci.history.address import parse_address
 from perfci.history.store import open_history
 from tests.builders.recorded import recorded
@@ -50,7 +50,7 @@ def test_a_history_of_another_schema_is_refused_and_left_as_it_is(place: str, nu
         pass
     assert "perfci history import" in caught.value.advice
     _run(place, "DELETE FROM perfci_schema")
-    _run(place, f"INSERT INTO perfci_schema (number) VALUES ({tables.SCHEMA})")
+    _run(place, f"INSERT INTO perfci_schema (number) VALUES ({database.SCHEMA})")
     with open_history(place) as history:
         assert len(history.runs()) == 1
 
