@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,6 @@ from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS
 from perfci.outputs import (
     STANDARD_OUTPUT,
     check_writable,
-    require_distinct,
     require_own_site,
     write_files,
 )
@@ -87,7 +85,10 @@ def trend_command(
     repository = repository_at(Path.cwd())
     root = repository.root if repository else Path.cwd()
     config = load_config(root, config_path)
-    _check_outputs(outputs, html, history_files(history, config, root))
+    # before the history is read, which may take a minute
+    check_writable(outputs, history_files(history, config, root))
+    if html is not None:
+        require_own_site(html)
     trend = report_trend(
         history_address(history, config, root),
         config,
@@ -106,19 +107,6 @@ def trend_command(
         say(f"open {html / 'index.html'}", err=bool(printed))
     for name in printed:
         show(trend_text(name, trend))
-
-
-def _check_outputs(
-    outputs: Mapping[str, Path],
-    html: Path | None,
-    history: Sequence[Path],
-) -> None:
-    """Fail before the history is read where an output can't be written, or two are one file."""
-    written = {f"--{name}": path for name, path in outputs.items()}
-    require_distinct(written, history)
-    if html is not None:
-        require_own_site(html)
-    check_writable(outputs)
 
 
 @click.command(
