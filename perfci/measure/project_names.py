@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from perfci.files import parse_toml
+from perfci.measure.checkout.build import FOLDER
 from perfci.worker.own_packages import (
     NO_LIBRARY,
     VENDORED,
@@ -66,6 +67,18 @@ def distributions_of(tree: Path) -> tuple[str, ...]:
     """Return the normalised names that ``tree``'s project files declare; several in a monorepo."""
     names = (_declared_in(folder) for folder, _ in project_folders(str(tree)))
     return tuple(sorted({normalised(name) for in_folder in names for name in in_folder if name}))
+
+
+def packages_built_into(tree: Path, python_path: Sequence[str]) -> frozenset[str]:
+    """Return the other projects' distributions, with versions, that a build put into its tree."""
+    own = distributions_of(tree)
+    folders = (*(tree / FOLDER).glob("lib/*/site-packages"), *(tree / each for each in python_path))
+    return frozenset(
+        path.name
+        for folder in folders
+        for path in folder.glob("*.dist-info")
+        if normalised(path.name.partition("-")[0]) not in own
+    )
 
 
 def _declared_in(folder: Path) -> Iterator[str]:

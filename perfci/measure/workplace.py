@@ -16,7 +16,7 @@ from perfci.config.loading import Config
 from perfci.measure.checkout.build import BuildRecipe, python_in
 from perfci.measure.checkout.disk import scratch_folder
 from perfci.measure.checkout.git import Repository, ResolvedRev, files_of, readable
-from perfci.measure.checkout.side_folders import SideFolders
+from perfci.measure.checkout.side_folders import SideFolders, build_times
 from perfci.measure.checkout.trees import (
     BenchmarkFiles,
     Overlay,
@@ -48,7 +48,12 @@ from perfci.measure.machine.isolation import (
 from perfci.measure.plan import Differences, SessionPlan, SidePlan
 from perfci.measure.process_cleanup import SESSION_VARIABLE, measuring_begins
 from perfci.measure.progress import Journal, Progress
-from perfci.measure.project_names import distributions_of, modules_of, packages_of
+from perfci.measure.project_names import (
+    distributions_of,
+    modules_of,
+    packages_built_into,
+    packages_of,
+)
 from perfci.measure.selection import select
 from perfci.measure.used_code import unpassed_notes, with_helpers
 from perfci.model.case import Case, Failure
@@ -56,6 +61,9 @@ from perfci.model.run import Environment, Side
 from perfci.model.worker import TEST_SKIPPED
 from perfci.units import counted
 from perfci.verdict.decision import failed_on_base
+
+_NEXT_BUILD_S = 60.0
+"""Longest time between the builds of both sides in one session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,10 +288,14 @@ class _Opening:
         """Check all sides out, with the benchmark files of one commit, and return their plan."""
         context, config, repository = self._context, self._context.config, self._context.repository
         overlays = _laid_over(context, self._wanted, benchmarks_of)
-        sides = tuple(
-            self._stack.enter_context(self._check_out(side, overlay))
-            for side, overlay in zip(self._wanted, overlays, strict=True)
-        )
+        stack = self._stack.enter_context(ExitStack())
+        sides = self._sides(stack, overlays)
+        if _built_unlike(sides, config.python_path):
+            stack.close()
+            context.shown.step(
+                "building both sides again, because kept builds have other packages …"
+            )
+            sides = self._sides(stack, overlays, not_before=self._began)
         bases_own = None
         if len(sides) > 1 and sides[0].overlay.tree != sides[0].tree:
             bases_own = self._stack.enter_context(self._folders.side(self._wanted[0].resolved))
@@ -312,9 +324,22 @@ class _Opening:
             began=self._began,
         )
 
+    def _sides(
+        self, stack: ExitStack, overlays: Sequence[Overlay], not_before: float = 0.0
+    ) -> tuple[SidePlan, ...]:
+        return tuple(
+            stack.enter_context(self._check_out(side, overlay, not_before))
+            for side, overlay in zip(self._wanted, overlays, strict=True)
+        )
+
     @contextmanager
-    def _check_out(self, wanted: RequestedSide, overlay: Overlay) -> Iterator[SidePlan]:
-        """Check a side's ``overlay`` out and build it; the tree is removed at the end."""
+    def _check_out(
+        self, wanted: RequestedSide, overlay: Overlay, not_before: float = 0.0
+    ) -> Iterator[SidePlan]:
+        """Check a side's ``overlay`` out and build it; the tree is removed at the end.
+
+        A kept build that began before ``not_before`` (s since 1970) is made again.
+        """
         context, config, resolved = self._context, self._context.config, wanted.resolved
         variable = {SESSION_VARIABLE: self._token}
         recipe = BuildRecipe(
@@ -326,6 +351,7 @@ class _Opening:
             ),
             timeout=config.build_timeout,
             own_environment=config.environment == "own" and bool(config.build),
+            not_before=not_before,
         )
         rev = resolved.short if resolved.rev == resolved.sha else resolved.rev
         context.shown.step(f"checking out {wanted.name} ({rev}) …")
@@ -361,6 +387,17 @@ def _laid_over(
     return [
         lay_over(context.repository, side.resolved.tree, source.tree, benchmarks) for side in wanted
     ]
+
+
+def _built_unlike(sides: Sequence[SidePlan], python_path: Sequence[str]) -> bool:
+    """Return whether builds of two sessions hold other packages: a requirement may have moved."""
+    if len(sides) < 2 or not all(side.built for side in sides):
+        return False
+    (_, ended), (began, _) = (build_times(side.root) for side in sides)
+    if 0.0 <= began - ended < _NEXT_BUILD_S:
+        return False
+    base, head = (packages_built_into(side.root, python_path) for side in sides)
+    return base != head
 
 
 def _changes(sides: Sequence[SidePlan]) -> Differences:

@@ -54,7 +54,8 @@ class BuildRecipe:
     """A build: its commands, and how to run them. All have ``timeout`` s together.
 
     Each command is run by ``/bin/sh``, which ``launcher`` starts. ``{python}`` in it stands for
-    ``python``, or for the Python of the side's ``own_environment``. ``SideFolders`` adds the
+    ``python``, or for the Python of the side's ``own_environment``. A kept build that began before
+    ``not_before`` (s since 1970) is made again. ``SideFolders`` adds the
     ``tree``, a ``commit`` with this tree, and the ``submodules`` that the user's clone has.
     """
 
@@ -64,6 +65,7 @@ class BuildRecipe:
     timeout: float = 1800.0
     own_environment: bool = False
     launcher: tuple[str, ...] = ()
+    not_before: float = 0.0
     tree: str = ""
     commit: str = ""
     submodules: tuple[str, ...] = ()

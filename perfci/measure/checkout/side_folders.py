@@ -153,7 +153,7 @@ class SideFolders:
         while True:
             if alone := take_if_free(place.lock):
                 with alone:
-                    if not place.is_as_built():
+                    if not place.is_as_built() or build_times(place.tree)[0] < recipe.not_before:
                         self._build(recipe, place, installed)
             # Taken again as a shared lock: flock can't convert a lock without releasing it.
             lock = take(place.lock, shared=True)
