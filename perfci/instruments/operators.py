@@ -31,13 +31,15 @@ RUNS = 5
 _PROFILED_S = 0.02
 """A profile has as many calls as take this time, at most ``_MOST_CALLS``."""
 _MOST_CALLS = 10
+_MOST_ADDED_S = 2e-6
+"""Most time that the profiler adds to an event. A call that took longer was interrupted."""
 _MOST_EVENTS = 200_000
 _MOST_OPERATORS = 3_000
 _LONGEST_TEXT = 200
 _LONGEST_SHOWN = 60
 """Characters of an operator's tensors in a text."""
 _DISPATCH_MODE = "PythonDispatchMode"
-_HIDDEN = ("ProfilerStep", "[memory]", _DISPATCH_MODE, MARK)
+_HIDDEN = ("ProfilerStep", "[memory]", "enumerate(DataLoader)#", _DISPATCH_MODE, MARK)
 """Beginnings of the names of events that aren't operators."""
 _HASH_IN_NAME = re.compile(r"\b[a-z0-9]{32,}\b")
 """A hash in the name of generated code, which differs between the sides."""
@@ -61,8 +63,8 @@ def record(scene: RecordingScene) -> Recorded:
     calls = max(1, min(_MOST_CALLS, int(_PROFILED_S / scene.call_s) if scene.call_s else 1))
     profiler, took_s = _profiled(scene, calls)
     host, device = _events(profiler)
-    # what the profiler adds to each event
-    added_s = max(0.0, took_s - calls * scene.call_s) / max(1, len(host))
+    longer_s = max(0.0, took_s - calls * scene.call_s)
+    added_s = min(_MOST_ADDED_S, longer_s / max(1, len(host)))
     numbers: dict[_Site, int] = {}
     totals: dict[tuple[str, str, int], list[float]] = {}
     seen: Counter[tuple[str, str]] = Counter()
@@ -145,7 +147,8 @@ def _sites(scene: RecordingScene) -> dict[tuple[str, str], list[_Site]]:
     sites: dict[tuple[str, str], list[_Site]] = defaultdict(list)
     for number, event in enumerate(events):
         if not event.name.startswith(_HIDDEN) and not _is_double(events, event):
-            place = above[number] if above[number] >= 0 else below[number]
+            # a region around Python code has a mark, too, which lies further above
+            place = below[number] if below[number] >= 0 else above[number]
             sites[event.name, event.signature].append(places[place] if place >= 0 else _NOWHERE)
     return sites
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from perfci.instruments import words
 from perfci.instruments.operators import differences
 from perfci.model.finding import Difference
+from tests.builders.warm import Warm
 
 LINE = ["model.py", 12, "forward: y = y.clone()"]
 
@@ -98,3 +103,63 @@ def test_a_value_that_is_read_stands_for_what_computes_it() -> None:
     )
     assert words(one).startswith("`aten::_local_scalar_dense` 0 → 1 calls, ")
     assert round(one.seconds, 9) == 7.1e-5
+
+
+_LOADER = """\
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+class Items(Dataset):
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, number):
+        return self.load(number)
+
+    def load(self, number):
+        x = made(number)
+        if not x.isfinite().all():
+            raise ValueError
+        return x
+
+def made(number):
+    return torch.full((8,), float(number))
+
+loader = DataLoader(Items(), batch_size=2)
+
+def call():
+    for batch in loader:
+        batch.sum()
+"""
+_RECORD = """
+import json, sys
+root, changed = sys.argv[1], json.loads(sys.argv[2])
+sys.path.insert(0, root)
+import model
+from perfci.instruments import RecordingScene
+from perfci.instruments.operators import record
+from perfci.model.worker import WorkOrder
+order = WorkOrder(root, (), changed={"model.py": tuple(changed)})
+print(json.dumps(record(RecordingScene(order, once=model.call, call_s=1e-3))))
+"""
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(
+    ("changed", "made_at"), [([], 18), ([12], 12), ([18], 18), ([8], 9)], ids=str
+)
+def test_what_a_loader_runs_is_on_the_line_of_the_data_set(
+    warm: Warm, tmp_path: Path, changed: list[int], made_at: int
+) -> None:
+    (tmp_path / "model.py").write_text(_LOADER, encoding="utf-8")
+    printed = warm.run(_RECORD, str(tmp_path), json.dumps(changed))
+    recording = json.loads(printed.splitlines()[-1])
+    at: dict[str, set[int]] = {}
+    for name, tensors, number, *_ in recording["operators"]:
+        line = recording["lines"][number][1] if number >= 0 else 0
+        at.setdefault(f"{name} {tensors}", set()).add(line)
+    checked = {9 if changed == [8] else 13}
+    assert at["aten::all bool[8]"] == at["aten::item bool[]"] == checked
+    assert at["aten::full "] == {made_at}
+    assert at["aten::sum float32[2,8]"] == {24}
+    assert not any("DataLoader" in name for name in at)
