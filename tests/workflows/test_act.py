@@ -171,7 +171,7 @@ def test_a_merge_group_is_measured_by_a_job_for_each_shard_and_its_check_set(
     assert github.comments == []
     (check,) = github.checks
     assert (check["head_sha"], check["conclusion"]) == (head, "failure")
-    assert check["output"]["title"].startswith("fail: ")
+    assert check["output"]["title"].startswith(("fail: ", "inconclusive: looks slower"))
     assert "missing" not in check["output"]["summary"]
 
 

@@ -260,7 +260,9 @@ def _environment(environment: Environment) -> Sequence[tuple[str, str]]:
 def payload(report: Report) -> dict[str, Any]:
     """Return the scripts' data: the rows, in the report's order, and the choices of the filters."""
     rows = report.results
-    statuses = sorted({row.status for row in rows}, key=lambda status: traits(status).rank)
+    statuses = sorted(
+        {row.status for row in rows}, key=lambda status: (traits(status).rank, status)
+    )
     metrics = list(dict.fromkeys((row.metric, row.unit) for row in rows))
     causes = list(dict.fromkeys(cause_of(row) for row in rows))
     again = replay_command(report)
