@@ -167,10 +167,11 @@ class Work:
 class Scene:
     """The worker as its collectors see it. Times in s.
 
-    ``collect`` frees the reference cycles that calls left. ``compiled`` tells whether torch.compile
-    had a part in what ran so far, whatever called it. ``work`` is there once set-up has ended. The
-    end of the first call sets ``device`` or ``why_no_device``, and the time of the ``imports`` and
-    of the whole ``start``. From the warm-up on there are:
+    ``collect`` frees the reference cycles that calls left, and returns their number of objects.
+    ``compiled`` tells whether torch.compile had a part in what ran so far, whatever called it.
+    ``work`` is there once set-up has ended. The end of the first call sets ``device`` or
+    ``why_no_device``, the time of the ``imports`` and of the whole ``start``, and
+    ``peak_at_start``, the process's peak of memory until then. From the warm-up on there are:
 
     - ``once`` makes one call and waits for its end
     - ``samples_bytes``: the memory that perfci's own samples take
@@ -180,13 +181,14 @@ class Scene:
     """
 
     order: WorkOrder
-    collect: Callable[[], None]
+    collect: Callable[[], int]
     work: Work = field(init=False)
     compiled: Callable[[], bool] = lambda: False
     device: Device | None = None
     why_no_device: str = ""
     imports: float = 0.0
     start: float = 0.0
+    peak_at_start: int | None = None
     call_s: float = 0.0
     once: Callable[[], None] = lambda: None
     samples_bytes: Callable[[], int] = lambda: 0

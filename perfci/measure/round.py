@@ -8,6 +8,7 @@ import socket
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from random import Random
 
 from perfci.errors import PerfciError, UsageError
 from perfci.measure.code_guard import CodeUsed, WorkerWatch, wrong_code
@@ -325,7 +326,8 @@ class _RoundWorkers:
         the blocks so far, that was cheaper than it is for a user.
         """
         case = self.slots[0].task.order.case
-        if case in self.collecting or not any(slot.collects for slot in self.slots):
+        last = [block for slot in self.slots for block in slot.blocks[-1:]]
+        if case in self.collecting or not any(block.collections for block in last):
             return False
         self.collecting.add(case)
         if self._most_calls():
@@ -366,10 +368,10 @@ class _RoundWorkers:
         """Order a block from each living worker, and take what each one measured."""
         living = [slot for slot in self.slots if slot.result is None]
         own = living and living[0].task.order.case in self.collecting
+        rng = Random(f"{self.settings.seed} {self.round_number} {number}")  # noqa: S311 (no secret)
         order = {
-            "bursts": plan.bursts,
+            "lead_ins": plan.lead_ins(rng),
             "calls": plan.calls,
-            "lead_in": plan.lead_in,
             "collector": "python" if own else "perfci",
         }
         for place, slot in enumerate(block_order(living, number)):
@@ -509,7 +511,7 @@ class RoundSide:
         if self.living.field(answer, "on_device", bool):
             self.cards = gpu.group(self.living.field(answer, "uuids", tuple[str, ...]))
         else:
-            self.cards = gpu.of_session(self.pid)
+            self.cards = gpu.of_session(self.living.pid)
 
     def order_block(self, order: Mapping[str, object]) -> None:
         """Order a block of bursts."""
@@ -538,23 +540,13 @@ class RoundSide:
         if block.bursts:  # a block has none if the other side ended before the first burst
             self.blocks.append(block)
 
-    @property
-    def collects(self) -> bool:
-        """Whether calls of the last block collected garbage."""
-        return any(block.collections for block in self.blocks[-1:])
-
-    @property
-    def pid(self) -> int:
-        """The worker's process id."""
-        return self.living.pid
-
     def try_power_limit(self) -> None:
         """Make calls while the other side waits, and see whether a card reaches its power limit."""
         if not self.cards:
             return
         calls = max(1, math.ceil(_ALONE_S / (self.call_s + SAMPLE_S)))
         ordered = self.living.now()
-        order = {"bursts": 1, "calls": 0, "lead_in": calls, "collector": "perfci", "turn": None}
+        order = {"lead_ins": [calls], "calls": 0, "collector": "perfci", "turn": None}
         self.living.send({"do": "block", **order})
         self.at_power_limit |= reach_power_limit(self.cards, _READ_AFTER * _ALONE_S)
         within_s = self.task.timeout_s + calls * self.call_s

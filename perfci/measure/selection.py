@@ -259,6 +259,8 @@ def _literal(value: ast.expr, constants: Mapping[str, ast.expr]) -> Any:
         return None
 
 
+_MORE_PART = 4
+"""The lead-in of a burst varies by up to this part of itself."""
 _LONG_TURN_S, _LONG_LEAD_IN_S = 1.0, 0.4
 """Times that a long turn's recorded calls take, and the calls before them that aren't recorded."""
 
@@ -268,21 +270,31 @@ class BurstPlan:
     """The calls of a side in a round.
 
     The side has ``blocks`` blocks of ``bursts`` bursts each, in turn with the other side's bursts.
-    A burst is ``lead_in`` calls that are not recorded, then ``calls`` that are.
+    A burst is ``lead_in`` calls that are not recorded, or up to ``more`` in addition, then
+    ``calls`` that are.
     """
 
     calls: int
     lead_in: int
     bursts: int
     blocks: int
+    more: int = 0
 
     def block_s(self, call_s: float) -> float:
-        """Return the time in s that one side's calls take in one block."""
-        return self.bursts * (self.lead_in + self.calls) * (call_s + SAMPLE_S)
+        """Return the time in s that one side's calls take at most in one block."""
+        return self.bursts * (self.lead_in + self.more + self.calls) * (call_s + SAMPLE_S)
+
+    def lead_ins(self, rng: Random) -> list[int]:
+        """Draw the number of calls before each of a block's bursts.
+
+        If all were equal, work that is slow in every other call, say, could be recorded only in its
+        fast calls, or only in its slow ones.
+        """
+        return [self.lead_in + rng.randint(0, self.more) for _ in range(self.bursts)]
 
     def within(self, most_calls: int) -> BurstPlan:
         """Return the plan with as many bursts as ``most_calls`` calls allow (0: any number)."""
-        of_burst = self.lead_in + self.calls
+        of_burst = self.lead_in + self.more + self.calls
         if not most_calls or self.blocks * self.bursts * of_burst <= most_calls:
             return self
         of_burst = min(of_burst, max(1, most_calls // LEAST_BURSTS))
@@ -304,7 +316,8 @@ def turns(call_s: float, burst_s: float, round_time_s: float) -> BurstPlan:
     # blocks come in pairs, so that each side begins half of them
     pairs_of_blocks = min(math.ceil(bursts * calls * call_s / BLOCK_S / 2.0), bursts // 4)
     blocks = 2 * max(1, pairs_of_blocks)
-    return BurstPlan(calls, lead_in, math.ceil(bursts / blocks), blocks)
+    more = max(1, lead_in // _MORE_PART) if lead_in else 0
+    return BurstPlan(calls, lead_in, math.ceil(bursts / blocks), blocks, more)
 
 
 def long_turns(call_s: float) -> BurstPlan:

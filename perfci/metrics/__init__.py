@@ -184,25 +184,9 @@ class _Registry(Mapping[str, Metric]):
 
 
 __all__ = [
-    "METRICS",
-    "NOTHING",
-    "Collector",
-    "Device",
-    "ExtraMetric",
-    "Metric",
-    "MetricGroup",
-    "MovedCase",
-    "Observer",
-    "Ranks",
-    "Reading",
-    "Ruling",
-    "Scene",
-    "Warm",
-    "Work",
-    "metric_groups",
-    "registered",
-    "rulings",
-    "use",
-]
+    "METRICS", "NOTHING", "Collector", "Device", "ExtraMetric", "Metric", "MetricGroup",
+    "MovedCase", "Observer", "Ranks", "Reading", "Ruling", "Scene", "Warm", "Work",
+    "metric_groups", "registered", "rulings", "use",
+]  # fmt: skip
 _REGISTRY = _Registry()
 METRICS: Mapping[str, Metric] = _REGISTRY

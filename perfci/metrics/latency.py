@@ -36,12 +36,19 @@ METRICS = {
     Metric("jitter", "ratio", "sampled", 0.50, "info"): (
         "(p99 − p50) ÷ p50: how uneven the calls are"
     ),
+    Metric(
+        "lead_in_excess", "ratio", "per_worker", 0.5, "warn", absolute=True, zero_if_absent=True
+    ): (
+        "mean of the calls that begin a burst, which aren't recorded, ÷ that of the recorded, − 1: "
+        "work that waits for such calls is in no latency; less than 0.5 counts as 0"
+    ),
     Metric("torch_threads", "count", "exact", 0.0, "info", "higher", absolute=True): (
         "threads that torch computes with: perfci's setting, or what imports or set-up chose"
     ),
 }
 TAILS = {"latency_p95": "p95", "latency_p99": "p99", "latency_mean": "mean"}
 """Metrics that change if the median does, or by themselves, with their short names."""
+_NEGLIGIBLE_EXCESS = 0.5
 _PERCENTILES = {"latency_p50": 0.5, "latency_p95": 0.95, "latency_p99": 0.99}
 
 
@@ -77,6 +84,11 @@ def reduce(warm: Warm) -> Reading:
             apart = [sample - mean for sample in samples]
             squares = math.fsum(map(mul, apart, apart))
             values["latency_sd"] = math.sqrt(squares / (len(samples) - 1))
+        blocks = [block for block in warm.measurement.blocks if not block.set_aside]
+        leading = sum(sum(block.lead_ins) for block in blocks)
+        excess = sum(block.leading for block in blocks) / max(1, leading) / mean - 1.0
+        if excess >= _NEGLIGIBLE_EXCESS:
+            values["lead_in_excess"] = excess
         if items:
             values["throughput"] = items / mean
         else:

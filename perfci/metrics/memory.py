@@ -5,23 +5,21 @@ The host's memory is read from /proc, never from ru_maxrss, which a child inheri
 
 from __future__ import annotations
 
+import gc
 import mmap
 import sys
 from array import array
 from collections.abc import Callable, Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from perfci.clock import monotonic
 from perfci.metrics import NOTHING, Collector, Reading, Scene
-from perfci.metrics.observed.allocator import give_back, host_allocated
-from perfci.metrics.observed.processes import (
-    Spent,
-    TreePeak,
-    held_by_descendants,
-    resident,
-)
+from perfci.metrics.observed.allocator import collections_so_far, give_back, host_allocated
+from perfci.metrics.observed.processes import Spent, TreePeak, held_by_descendants, resident
 from perfci.model.case import Metric
+from perfci.stats.quantile import median, upper_median
 
 PLACE = 4
 _PAGE = float(mmap.PAGESIZE)
@@ -63,6 +61,22 @@ METRICS = {
         "that peak − their memory when set-up was done, without mapped files: the [working "
         "memory](statistics.md#memory)"
     ),
+    Metric("setup_peak_memory", "bytes", "per_worker", 0.10, "warn", step=_PAGE): (
+        "peak of memory of the worker's process from its start, or fork, to its first call's end"
+    ),
+    Metric(
+        "cyclic_garbage",
+        "objects/call",
+        "exact",
+        1.0,
+        "warn",
+        absolute=True,
+        share=0.10,
+        zero_if_absent=True,
+    ): (
+        "objects that a warm call leaves in reference cycles: their memory is held until Python "
+        "collects garbage, and the peaks of memory include it"
+    ),
     Metric("memory_growth", "bytes/call", "exact", 16.0, "warn", absolute=True): (
         "growth of allocated memory per warm call: a leak"
     ),
@@ -76,6 +90,10 @@ _ON_DEVICE = ("peak_device_memory", "peak_device_memory_reserved")
 _ON_HOST = ("peak_host_memory", "host_memory_over_setup")
 _PEAK_CALLS, _PEAK_TIME_S = 5, 0.1
 """Most calls, and longest time, that are spent to find the peak."""
+
+
+_LONGEST_GARBAGE_S = 1.0
+"""Longest time for calls that pile up garbage."""
 
 
 class _Peak(NamedTuple):
@@ -122,13 +140,8 @@ def theil_sen(levels: Sequence[float]) -> float:
 
     Sen (1968), Estimates of the regression coefficient based on Kendall's tau.
     """
-    slopes = sorted(
-        (levels[j] - levels[i]) / (j - i)
-        for i in range(len(levels))
-        for j in range(i + 1, len(levels))
-    )
-    middle = len(slopes) // 2
-    return slopes[middle] if len(slopes) % 2 else (slopes[middle - 1] + slopes[middle]) / 2
+    pairs = combinations(enumerate(levels), 2)
+    return median([(after - before) / (j - i) for (i, before), (j, after) in pairs])
 
 
 def cards_in_use() -> Sequence[int]:
@@ -186,10 +199,15 @@ class Memory(Collector):
         missing = {name: why for name in _ON_DEVICE if (why := self.scene.missing_reason(name))}
         counted = self.scene.device and "peak_device_memory" not in missing
         peaks = self.scene.device.peaks() if self.scene.device and counted else {}
+        if self.scene.peak_at_start is not None:
+            peaks = {**peaks, "setup_peak_memory": float(self.scene.peak_at_start)}
         return host.joined(Reading(peaks, missing))
 
     def _on_host(self) -> Reading:
         """Return the peak of a few more warm calls and its growth over set-up, or why not.
+
+        If calls leave garbage, or Python collects it, the peak is that of as many more calls as
+        Python needs to collect once: that is what a user's process has.
 
         The memory of perfci's own samples is subtracted, because a quicker side has more samples.
         The growth includes memory that calls keep for good (a cache, a compiler's modules). It may
@@ -199,15 +217,27 @@ class Memory(Collector):
         alone = not (self._before_bursts and self._before_bursts.any_until(Spent.now()))
         peak_of = self._peak_of if alone else self._peak_of_tree
         ended = monotonic() + _PEAK_TIME_S
-        peaks = [peak_of(self.scene.once)]
+        left: list[int] = []
+
+        def call() -> None:
+            self.scene.collect()
+            self.scene.once()
+            left.append(self.scene.collect())
+
+        peaks = [peak_of(call)]
         while len(peaks) < _PEAK_CALLS and monotonic() < ended:
-            peaks.append(peak_of(self.scene.once))
+            peaks.append(peak_of(call))
+        count = upper_median(left) if alone else 0
+        garbage = {"cyclic_garbage": float(count)} if count else {}
+        if (count or gc.isenabled()) and not self.scene.work.most_calls:
+            peaks.append(peak_of(self._call_until_collected))
         known = [peak for peak in peaks if peak is not None]
         if self._after_setup is None or len(known) < len(peaks):
             why = self._why_missing or f"no memory in {_STATUS}"
-            return Reading(missing=dict.fromkeys(_ON_HOST, why))
+            return Reading(garbage, dict.fromkeys(_ON_HOST, why))
         return Reading(
-            {
+            garbage
+            | {
                 "peak_host_memory": float(max(peak.bytes for peak in known) - samples_bytes),
                 "host_memory_over_setup": float(
                     max(peak.bytes - peak.files for peak in known)
@@ -216,6 +246,16 @@ class Memory(Collector):
                 ),
             }
         )
+
+    def _call_until_collected(self) -> None:
+        """Make calls until Python has collected garbage by itself; at most for some time."""
+        was_on, before = gc.isenabled(), collections_so_far()
+        end = monotonic() + _LONGEST_GARBAGE_S
+        gc.enable()
+        while collections_so_far() == before and monotonic() < end:
+            self.scene.once()
+        if not was_on:
+            gc.disable()
 
     def _peak_of(self, call: Callable[[], Any]) -> _Peak | None:
         self.scene.collect()

@@ -30,6 +30,20 @@ METRICS = {
     Metric(
         "import_time", "s", "per_worker", 0.10, "warn"
     ): "time of the imports of the benchmark file",
+    Metric(
+        "early_calls",
+        "s",
+        "per_worker",
+        0.02,
+        "fail",
+        absolute=True,
+        whole="cold_start",
+        share_of_whole=0.05,
+        zero_if_absent=True,
+    ): (
+        "what the first 40 calls but the first, which `cold_start` has, take longer than warm "
+        "calls, counting those of them that take twice as long; less than 5 ms counts as 0"
+    ),
     Metric("compile_time", "s", "per_worker", 0.10, "fail", rounds_setting="compile_rounds"): (
         "first call − median of warm calls, with an empty compile cache"
     ),
@@ -50,6 +64,7 @@ METRICS = {
     ): "kernels that Inductor generated for these graphs, with an empty compile cache",
 }
 _COMPILES = ("compile_time", "compile_time_cached")
+_EARLY, _NEGLIGIBLE_S = "early_calls", 0.005
 _CAPTURED, _KERNELS = "captured_calls", "generated_kernels"
 _LEAST_GROWTH_S = 0.001
 """Least growth of a phase that is reported as an explanation."""
@@ -101,6 +116,19 @@ def _compiled() -> dict[str, int]:
 
 
 def reduce(warm: Warm) -> Reading:
+    """Return the compile time, and the time of work that later calls than the first did once."""
+    return _compile_time(warm).joined(_early_calls(warm))
+
+
+def _early_calls(warm: Warm) -> Reading:
+    if warm.cold_cache and (warm.measurement.compiled or "graphs" in warm.measurement.values):
+        return Reading(missing={_EARLY: "the compile cache was empty"})
+    usual = median(warm.samples) if warm.samples else math.inf
+    more = sum(call - usual for call in warm.measurement.first_calls[1:] if call > 2.0 * usual)
+    return Reading({_EARLY: more} if more >= _NEGLIGIBLE_S else {})
+
+
+def _compile_time(warm: Warm) -> Reading:
     """Return the compile time: of the cold or the cached metric, by the worker's compile cache."""
     if not warm.measurement.compiled:
         later = "graphs" in warm.measurement.values

@@ -17,6 +17,8 @@ OVERSTATED = "may-be-overstated"
 FOLLOWS = "follows"
 """Code of the remark that a tail changed as the median did, and is shown in its row."""
 """Code of a remark: a regression's interval reaches below its threshold."""
+DONE_ONCE = "done-once"
+"""Code of a remark, and of a reason: warm calls take next to nothing of an early call's time."""
 OF_WORKERS = frozenset(
     {
         "slow-rank", "rank-most", "rank-differs", "collective-counts", "collective-bytes",
@@ -29,7 +31,7 @@ REMARKS = frozenset(
         "round-on-one-side", "below-floor", "no-ratio", "no-ratio-of-mean",
         "arithmetic-means", "one-session-of-spread", "one-ancestor", ANCESTORS_DIFFER,
         DELAYED_MORE, "busy-threads", "threads-differ", OVERSTATED, TWO_SPEEDS, "does-nothing",
-        FOLLOWS, "tails", "of-bases-reference",
+        DONE_ONCE, FOLLOWS, "tails", "of-bases-reference",
         "accept-from-fork", "accept-unbounded", "accept-expired", "accept-exceeded",
         *OF_WORKERS,
     }

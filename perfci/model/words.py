@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from perfci.model.finding import IN_WORDS, LOOKS_SLOWER, Finding, Reason
+from perfci.model.finding import DONE_ONCE, IN_WORDS, LOOKS_SLOWER, Finding, Reason
 from perfci.model.status import traits
 from perfci.model.worker import THROTTLED
 from perfci.units import (
@@ -121,6 +121,13 @@ def _nothing_exercised(*, names: str, more: int = 0) -> str:
     return f"no case used what differs ({files}), so write a benchmark that does"
 
 
+_DONE_ONCE = (
+    "a warm call takes {warm:s} and an early one {early:s}, so the work is done once per process: "
+    "an iterator is used up, say, or a result is kept. Make the benchmark do it in each call, or "
+    "if it only initialises, in its set-up"
+)
+
+
 WORDS: Mapping[str, str | Callable[..., str]] = {
     IN_WORDS: "{text}",
     # of the numbers
@@ -192,6 +199,7 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
         "a call takes {seconds:s}, about as long as one that does nothing: does the benchmark "
         "return its work as a function?"
     ),
+    DONE_ONCE: _DONE_ONCE,
     # why a change, or its absence, is not believed
     "more-are-slow": (
         "more of head's processes may be slow: over both speeds its mean may be worse by "
@@ -419,6 +427,7 @@ REASONS: Mapping[str, str | Callable[..., str]] = {
     "undecided": _undecided,
     "not-comparable": "{case}: not comparable{because}",
     "not-measured": _cases_not_measured,
+    DONE_ONCE: "{case}: {why}",
     "nothing-measured": "nothing was measured",
     "nothing-to-compare-with": "nothing to compare with: {new} new",
     "nothing-exercised": lambda _, **arguments: _nothing_exercised(**arguments),

@@ -119,10 +119,11 @@ THROTTLED = "throttled by a processor quota"
 class WorkerBlock:
     """One worker's part of a block: the bursts that one message ordered. Times in s.
 
-    Each burst made ``lead_in`` calls that were not recorded, then ``samples`` calls that were, then
-    ``timed_apart`` calls for the device's own time. If ``timed_apart`` is 0, the recorded calls
-    gave the device's time. ``duration`` is the time of all bursts. ``run_delay`` is for each burst
-    how long the kernel kept the worker off its core. ``set_aside`` is the reason why the block was
+    Each burst made one of ``lead_ins`` calls that were not recorded, then ``samples`` calls that
+    were, then ``timed_apart`` calls for the device's own time. If ``timed_apart`` is 0, the
+    recorded calls gave the device's time. ``leading`` is the time of all lead-in calls on the core,
+    and ``duration`` that of all bursts' other calls. ``run_delay`` is for each burst how long the
+    kernel kept the worker off its core. ``set_aside`` is the reason why the block was
     excluded, or "". ``calls_before`` counts the calls made for other readings between the previous
     block and this one. ``throttled`` is how long a processor quota stopped threads meanwhile.
     ``collections`` is how often Python collected garbage in the bursts' calls.
@@ -133,7 +134,8 @@ class WorkerBlock:
     started: float
     duration: float
     run_delay: tuple[float, ...] = ()
-    lead_in: int = 0
+    lead_ins: tuple[int, ...] = ()
+    leading: float = 0.0
     set_aside: str = ""
     timed_apart: int = 0
     calls_before: int = 0
@@ -143,7 +145,7 @@ class WorkerBlock:
     @property
     def calls(self) -> int:
         """Return the number of calls of the work."""
-        return self.bursts * (self.lead_in + self.samples + self.timed_apart)
+        return sum(self.lead_ins) + self.bursts * (self.samples + self.timed_apart)
 
     @property
     def device_samples(self) -> int:

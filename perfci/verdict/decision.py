@@ -9,6 +9,7 @@ from dataclasses import replace
 from perfci.metrics import METRICS
 from perfci.model.case import Failure
 from perfci.model.finding import (
+    DONE_ONCE,
     LOOKS_SLOWER,
     NOTHING_EXERCISED,
     REMARKS,
@@ -299,6 +300,12 @@ def _undecided(
         and not (_excludes_regression(row) or _lost_its_gate(row))
     ]
     undecided.sort(key=lambda reason: reason.code != LOOKS_SLOWER)
+    undecided += [
+        Reason(DONE_ONCE, row.case, row.metric, because=remark)
+        for row in rows
+        for remark in row.findings
+        if remark.code == DONE_ONCE
+    ]
     left_open = _left_open(rows)
     compared = any(map(was_measured, rows))
     uncompared = sum(traits(row.status).answers for row in rows)

@@ -21,7 +21,7 @@ from typing import TypeVar
 
 from perfci.metrics import METRICS, Collector, Reading, Warm, metric_groups
 from perfci.model.case import Metric
-from perfci.model.finding import finding
+from perfci.model.finding import DONE_ONCE, finding
 from perfci.model.measuring import DECIDING_ROUNDS, WorkerOutput
 from perfci.model.report import MOST_VALUES, Comparison, Estimate
 from perfci.model.worker import MOST_FIRST_CALLS, REPLACED, THROTTLED, Measurement, WorkerBlock
@@ -42,6 +42,12 @@ _DELAYED = "core taken"
 """Reason for excluding a burst: its worker was off its core."""
 _IDLE_S = 3e-7
 """A shorter call is mostly the time of the clock and of calling any function (about 1e-7 s)."""
+_CALL = "latency_p50"
+_ONCE, _LEAST_ONCE_S = 10_000.0, 0.001
+"""An early call that takes a multiple of a warm one, and at least this long, does work that a warm
+one doesn't."""
+_STARTS_WITH_MORE = {"compile_time", "compile_time_cached", "graphs", "device_time_p50"}
+"""Metrics of calls that compile, or initialise a device."""
 _EVIDENCE_FIELDS = {field.name for field in fields(Evidence)} & {
     field.name for field in fields(Comparison)
 }
@@ -187,8 +193,8 @@ def _calls_by_burst(encoded: str, blocks: Sequence[WorkerBlock]) -> list[Sequenc
     bursts: list[Sequence[float]] = []
     for block in blocks:
         begin += block.calls_before
-        for _ in range(block.bursts):
-            begin += block.lead_in
+        for lead_in in block.lead_ins or (0,) * block.bursts:
+            begin += lead_in
             bursts.append(calls[begin : begin + block.samples])
             begin += block.samples + block.timed_apart
     if len(calls) < begin:
@@ -291,7 +297,7 @@ def with_pairs(row: Comparison, base: Values, head: Values) -> Comparison:
 def with_calls(row: Comparison, before: Values | None, after: Values) -> Comparison:
     """Return ``row`` with each side's quantiles and first calls, as medians over its workers.
 
-    A remark is added if a side's calls are so short that they do nothing.
+    A remark is added if a side's calls are so short that they do nothing, or do it only once.
     """
     base, head = (
         replace(
@@ -304,7 +310,23 @@ def with_calls(row: Comparison, before: Values | None, after: Values) -> Compari
     centers = [side.center for side in (base, head) if side and side.center is not None]
     idle = [center for center in centers if center < _IDLE_S]
     remarks = (finding("does-nothing", seconds=max(idle)),) if idle else ()
+    once = [pair for side in (before, after) if side and (pair := _done_once(side.outputs))]
+    if once:
+        remarks = (finding(DONE_ONCE, warm=once[-1][0], early=once[-1][1]),)
     return replace(row, base=base, head=head, findings=(*remarks, *row.findings))
+
+
+def _done_once(outputs: Sequence[WorkerOutput]) -> tuple[float, float] | None:
+    """Return the times of a warm and an early call, if a warm call can't do what an early one does.
+
+    None if something is compiled, or runs on a device: then the early calls have work of their own.
+    """
+    calls = _first_calls(outputs)
+    if not calls or any(_STARTS_WITH_MORE & output.values.keys() for output in outputs):
+        return None
+    warm, early = median([output.values[_CALL] for output in outputs]), max(calls)
+    idle = max(_IDLE_S, early / _ONCE)
+    return (warm, early) if warm < idle and early >= _LEAST_ONCE_S else None
 
 
 def _quantiles(outputs: Sequence[WorkerOutput]) -> tuple[float, ...]:

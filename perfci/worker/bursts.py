@@ -18,12 +18,13 @@ import os
 import sys
 import time
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 from perfci.clock import monotonic_ns, perf_counter, perf_counter_ns
 from perfci.errors import Unusable
+from perfci.metrics.observed.allocator import collections_so_far
 from perfci.model.worker import WorkerBlock
 from perfci.worker import calls as loops
 from perfci.worker.calls import require_ended
@@ -95,26 +96,31 @@ class Bursts:
         if self._prepare and (made := samples[before:]):
             self.preparing_s = (perf_counter_ns() - began_ns - sum(made)) / len(made) / 1e9
 
-    def block(self, bursts: int, calls: int, lead_in: int, turn: SocketTurn | None) -> WorkerBlock:
-        """Run ``bursts`` bursts of ``calls`` calls, each in its turn; fewer if the turns end.
+    def block(self, lead_ins: Sequence[int], calls: int, turn: SocketTurn | None) -> WorkerBlock:
+        """Run bursts of ``calls`` calls, each in its turn; fewer if the turns end.
 
         A worker that measures alone has no ``turn``.
 
-        Each burst begins with ``lead_in`` unrecorded calls, because the other side's burst left its
-        data in the caches. Reference cycles are freed before the turn is handed over, so that their
-        memory is free for the other side.
+        Each burst begins with as many unrecorded calls as ``lead_ins`` says, because the other
+        side's burst left its data in the caches. Reference cycles are freed before the turn is
+        handed over, so that their memory is free for the other side.
         """
         self._garbage.collect()
         samples: array[int] = array("q")
         device_samples: array[int] = array("q")
         apart = math.ceil(calls / _TIMED_PART) if self._by_events and calls > 1 else 0
         delays: list[float] = []
-        inside_ns = collections = 0
+        inside_ns = leading_ns = collections = 0
         began_ns = monotonic_ns()
-        while len(delays) < bursts and self._await(turn):
+        for lead_in in lead_ins:
+            if not self._await(turn):
+                break
             before = collections_so_far()
-            self._run_burst(array("q"), lead_in)
+            leading: array[int] = array("q")
+            taken_first_ns = self._core.taken_ns()
+            self._run_burst(leading, lead_in)
             taken_before_ns = self._core.taken_ns()
+            leading_ns += sum(leading) - (taken_before_ns - taken_first_ns)
             started_ns = monotonic_ns()
             self._run_recorded(samples, device_samples, calls, apart)
             inside_ns += monotonic_ns() - started_ns
@@ -132,7 +138,8 @@ class Bursts:
         return WorkerBlock(
             bursts=len(delays),
             samples=calls,
-            lead_in=lead_in,
+            lead_ins=tuple(lead_ins[: len(delays)]),
+            leading=leading_ns / 1e9,
             timed_apart=apart,
             started=began_ns / 1e9,
             duration=inside_ns / 1e9,
@@ -252,24 +259,26 @@ def warm_up(
 
 
 class Garbage:
-    """The garbage collector: perfci's own, or left to Python, as always if ``PERFCI_GC`` is 1."""
+    """The garbage collector: perfci's own, or left to Python, as always if ``PERFCI_GC`` is 1.
+
+    It is Python's until ``stop``.
+    """
 
     def __init__(self) -> None:
         self._left_to_python = os.environ.get("PERFCI_GC") == "1"
         self._was_on = True
 
-    def freeze(self) -> None:
+    def freeze(self, generation: int = 2) -> None:
         """Collect garbage, and exempt the objects that remain from later collections.
 
         A collection in a fork would write to these objects, and the system would copy their pages.
         """
         if not self._left_to_python:
-            gc.collect()
+            gc.collect(generation)
             gc.freeze()
 
     def stop(self) -> None:
-        """Switch off Python's own collections. ``collect`` skips all objects that exist by now."""
-        self.freeze()
+        """Switch off Python's own collections."""
         if not self._left_to_python:
             self._was_on = gc.isenabled()
             gc.disable()
@@ -283,15 +292,12 @@ class Garbage:
             if self._was_on:
                 gc.enable()
 
-    def collect(self) -> None:
-        """Free the garbage of recent calls. Takes microseconds if they left none."""
-        if not self._left_to_python:
-            gc.collect()
+    def collect(self, generation: int = 2) -> int:
+        """Free the garbage of recent calls. Return how many objects that were.
 
-
-def collections_so_far() -> int:
-    """Return how many collections this process has made, of any generation."""
-    return sum(generation["collections"] for generation in gc.get_stats())
+        That takes microseconds for few objects: of a ``generation``, or since ``freeze``.
+        """
+        return 0 if self._left_to_python else gc.collect(generation)
 
 
 class StrayCopies:

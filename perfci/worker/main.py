@@ -339,6 +339,7 @@ def serve_forks(
         pid = os.fork()
         if pid == 0:
             forked_ns = monotonic_ns()
+            gc.unfreeze()  # a collection in the side's code costs what it costs without a fork
             os.setsid()
             for descriptor in alive:
                 os.close(descriptor)

@@ -25,13 +25,7 @@ from perfci.metrics.observed.allocator import have_children_give_back
 from perfci.metrics.observed.processes import resident
 from perfci.model.case import Metric
 from perfci.model.worker import MOST_FIRST_CALLS, Measurement, WorkOrder
-from perfci.worker.bursts import (
-    Bursts,
-    Garbage,
-    StrayCopies,
-    encoded,
-    warm_up,
-)
+from perfci.worker.bursts import Bursts, Garbage, StrayCopies, encoded, warm_up
 from perfci.worker.calls import require_ended, require_ran
 from perfci.worker.devices import (
     BurstDevice,
@@ -123,10 +117,12 @@ class _Measuring:
         channel.enter("warmup")
         early = array("q", [int(first.took_s * 1e9)])
         most_s = longest_warmup_s(order, work)
-        scene.call_s = warm_up(partial(_warm, session, early), first.took_s, most_s)
+        self._garbage.stop()
+        warm = partial(_warm, session, self._garbage, early)
+        scene.call_s = warm_up(warm, first.took_s, most_s)
         scene.call_s += session.preparing_s
         self.copies.require_none()
-        self._garbage.stop()
+        self._garbage.freeze(1)  # older objects are the imports', of which few are garbage
         channel.enter("measure")
         self._collectors.take("warm")
         channel.send("ready", call_s=scene.call_s, **_on_device(first.device), **_limit(work))
@@ -186,6 +182,7 @@ class _Measuring:
         self.copies.require_none()
         if self._start.compiler_ns:
             require_compiled(compiled=scene.compiled())
+        scene.peak_at_start = resident("VmHWM")
         scene.device = device
         scene.why_no_device = "" if device else on_host_reason(self._kinds)
         scene.imports = self._start.imports()
@@ -202,7 +199,7 @@ class _Measuring:
             if order["collector"] == "python":
                 self._garbage.leave_to_python()
             turn = self._channel.turn(**order["turn"]) if order["turn"] else None
-            block = session.block(order["bursts"], order["calls"], order["lead_in"], turn)
+            block = session.block(order["lead_ins"], order["calls"], turn)
             self._channel.send("block", **asdict(block))
         os._exit(0)  # the parent is gone
 
@@ -238,9 +235,12 @@ class _FirstCall:
     compiled: bool
 
 
-def _warm(session: Bursts, early: array[int], samples: array[int], seconds: float) -> None:
+def _warm(
+    session: Bursts, garbage: Garbage, early: array[int], samples: array[int], seconds: float
+) -> None:
     """Make a block of warm-up calls. Add samples to ``early`` until it has enough."""
     session.warm(samples, seconds)
+    garbage.collect(1)
     early.extend(samples[: max(0, MOST_FIRST_CALLS - len(early))])
 
 
@@ -289,13 +289,9 @@ class _Collectors:
 
     def of_others(self) -> tuple[Metric, ...]:
         """Return the metrics of other distributions that have a value."""
-        metrics = (
-            declared
-            for group, _ in self._collectors
-            if group.distribution
-            for declared in group.metrics
-        )
-        return tuple(metric for metric in metrics if metric.name in self.reading.values)
+        groups = [group for group, _ in self._collectors if group.distribution]
+        known = self.reading.values
+        return tuple(each for group in groups for each in group.metrics if each.name in known)
 
 
 def _broken(group: MetricGroup, why: str) -> Reading:

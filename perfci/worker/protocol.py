@@ -1,7 +1,7 @@
 """The lines on a worker's two pipes, and how a failure is reported on them.
 
 Orders come in on one pipe. The first line is a ``WorkOrder``. The parent then sends ``{"do":
-"block", "bursts": …, "calls": …, "lead_in": …, "collector": …, "turn": …}`` as often as it likes,
+"block", "lead_ins": …, "calls": …, "collector": …, "turn": …}`` as often as it likes,
 and ``{"do": "stop"}`` to end a block early. ``{"do": "finish"}`` is the last line. To a worker
 whose instruments look inside a case, it sends ``{"do": "record", "instrument": …}`` instead.
 

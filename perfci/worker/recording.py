@@ -63,6 +63,7 @@ def look_inside(order: WorkOrder, channel: Channel) -> None:
             scene.call_s = warm_up(bursts.warm, first_s, longest_warmup_s(order, work))
             scene.call_s += bursts.preparing_s
             garbage.stop()
+            garbage.freeze()
             channel.enter("record")
             channel.send("ready", call_s=scene.call_s)
             _record_as_ordered(channel, recordings, copies, garbage)

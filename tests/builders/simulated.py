@@ -16,7 +16,7 @@ import sys
 import time
 from array import array
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -216,7 +216,7 @@ class SimulatedChannel:
     def send(self, message: Mapping[str, Any]) -> None:
         match message.get("do"):
             case "block":
-                self._block(message["bursts"], message["calls"], message["lead_in"])
+                self._block(message["lead_ins"], message["calls"])
             case "stop":
                 pass
             case "finish":
@@ -292,9 +292,9 @@ class SimulatedChannel:
     def _noise(self, times: float = 1.0) -> float:
         return math.exp(self._random.gauss(0.0, times * self._executor.spread))
 
-    def _block(self, bursts: int, calls: int, lead_in: int) -> None:
+    def _block(self, lead_ins: Sequence[int], calls: int) -> None:
         """Run it as fast as it can be drawn: of a burst's samples, few are needed."""
-        calls = min(MOST_SAMPLES, calls)
+        bursts, calls = len(lead_ins), min(MOST_SAMPLES, calls)
         samples = [int(1e9 * self._latency * self._noise()) for _ in range(bursts * calls)]
         delayed = min(bursts, self._executor.delayed(self._order))
         for place in range(delayed * calls):
@@ -312,7 +312,7 @@ class SimulatedChannel:
             duration=duration,
             run_delay=delays,
             set_aside="",
-            lead_in=lead_in,
+            lead_ins=list(lead_ins),
         )
 
     def _finish(self) -> None:

@@ -12,7 +12,7 @@ from tests.builders.project import Project, rows
 pytestmark = pytest.mark.processes
 
 TELLS_ITS_PARENTS = """\
-import os, time
+import gc, os, time
 import perfci
 
 time.sleep(0.1)  # stands for the import of torch
@@ -23,7 +23,9 @@ def forked():
 
 @perfci.benchmark
 def NAME_forked():
-    return (lambda: sum(range(300))), perfci.metric("forked", forked, exact=True)
+    frozen = float(gc.get_freeze_count())
+    kept = perfci.metric("frozen", lambda: frozen, exact=True)
+    return (lambda: sum(range(300))), perfci.metric("forked", forked, exact=True), kept
 
 @perfci.benchmark
 def NAME_parent():
@@ -111,6 +113,8 @@ def test_workers_of_both_sides_have_one_ancestor_and_each_round_another(
     assert all(parents.count(one) % 2 == 0 for one in parents), "not the same for both sides"
     forked = compared.row("shared_forked", "forked")
     assert forked["head"]["center"] == 0.0, "it imported a side's own code"
+    frozen = compared.row("shared_forked", "frozen")
+    assert frozen["head"]["center"] == 0.0, "a collection would be cheaper than a user's"
     assert compared.notes_of("shared") == []
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from random import Random
 
 import pytest
@@ -43,10 +44,29 @@ def test_a_round_is_filled_with_blocks_of_many_short_bursts(call_s: float) -> No
     assert plan.blocks % 2 == 0
     assert plan.bursts > 1
     burst_s = plan.block_s(call_s) / plan.bursts
-    assert burst_s <= max(0.0025, (1 + plan.lead_in) * (call_s + SAMPLE_S)) * 1.000001
+    of_calls = plan.more * (call_s + SAMPLE_S)
+    assert burst_s <= of_calls + max(0.0025, (1 + plan.lead_in) * (call_s + SAMPLE_S)) * 1.000001
     recorded_s = plan.blocks * plan.bursts * plan.calls * (call_s + SAMPLE_S)
     assert recorded_s * 1.000001 >= 0.3
     assert recorded_s <= max(0.4, 2 * LEAST_BURSTS * call_s)
+
+
+@pytest.mark.parametrize("period", [2, 3, 4, 5, 6, 7])
+@pytest.mark.parametrize("call_s", [2e-4, 5e-4, 9e-4, 2e-3, 4e-3, 1e-2])
+def test_calls_that_are_slow_in_turn_are_recorded_as_often_as_they_come(
+    call_s: float, period: int
+) -> None:
+    plan = turns(call_s, 0.0025, 0.3)
+    for seed in range(5):
+        recorded: Counter[int] = Counter()
+        for number in range(5):
+            rng, call = Random(f"{seed} {number}"), number
+            for _ in range(plan.blocks):
+                for lead_in in plan.lead_ins(rng):
+                    recorded.update((call + lead_in + n) % period for n in range(plan.calls))
+                    call += lead_in + plan.calls
+        expected = recorded.total() / period
+        assert all(0.75 < recorded[turn] / expected < 1.3 for turn in range(period))
 
 
 @pytest.mark.parametrize("call_s", [1e-5, 4e-4, 4e-3, 1e-2, 0.5])
@@ -56,7 +76,8 @@ def test_a_round_keeps_to_the_most_calls_that_its_work_can_make(
     call_s: float, burst_s: float, most_calls: int
 ) -> None:
     plan = turns(call_s, burst_s, 0.3).within(most_calls)
-    assert plan.blocks * plan.bursts * (plan.lead_in + plan.calls) <= most_calls
+    drawn = [plan.lead_ins(Random(number)) for number in range(plan.blocks)]
+    assert sum(map(sum, drawn)) + plan.blocks * plan.bursts * plan.calls <= most_calls
     assert plan.blocks * plan.bursts >= LEAST_BURSTS
     assert plan.calls >= 1
     assert turns(call_s, burst_s, 0.3).within(0) == turns(call_s, burst_s, 0.3)

@@ -59,6 +59,33 @@ def test_the_spread_and_the_slowest_of_the_calls_inform() -> None:
     assert alone["latency_max"] == pytest.approx(0.001)
 
 
+@pytest.mark.parametrize(
+    ("first_calls", "early"),
+    [
+        ((9.0, 0.251, 0.001), 0.25),  # the first call is the cold start's
+        ((0.001, 0.001, 0.151, 0.001, 0.101), 0.25),
+        ((0.001,) * 39 + (0.251,), 0.25),
+        ((0.001, *(0.0019,) * 39), None),  # still getting faster
+        ((0.001, 0.005, 0.001), None),  # too short to tell
+        ((9.0,), None),
+        ((), None),
+    ],
+)
+def test_what_a_later_call_than_the_first_does_once_is_the_early_calls(
+    first_calls: tuple[float, ...], early: float | None
+) -> None:
+    output = reduced(replace(raw([1_000_000] * 100), first_calls=first_calls))
+    assert output.values.get("early_calls") == (early and pytest.approx(early))
+
+
+@pytest.mark.parametrize("compiled", [{"compiled": True}, {"values": {"graphs": 1.0}}])
+def test_what_is_compiled_into_an_empty_cache_is_no_early_call(compiled: dict[str, object]) -> None:
+    measured = replace(raw([1_000_000] * 100), first_calls=(1.0, 2.0), **compiled)
+    cold, cached = (reduced(measured, cold_cache=cold) for cold in (True, False))
+    assert cold.missing["early_calls"] == "the compile cache was empty"
+    assert cached.values["early_calls"] == pytest.approx(1.999)
+
+
 def test_a_worker_carries_the_number_of_its_ancestor() -> None:
     output = reduce(raw([1]), case="c", side="head", round_number=1, cold_cache=False, ancestor=2)
     assert output.ancestor == 2
@@ -175,10 +202,24 @@ def observed(times: list[int], *blocks: WorkerBlock) -> WorkerOutput:
 
 
 def test_what_was_observed_of_calls_is_that_of_the_bursts_that_count() -> None:
-    led_in = replace(block(2, 2, 0.02), lead_in=1)
+    led_in = replace(block(2, 2, 0.02), lead_ins=(1, 1))
     output = observed([9_000_000, 2_000_000, 4_000_000, 9_000_000, 7_000_000, 7_000_000, 1], led_in)
     assert output.values["time_to_first_token"] == pytest.approx(0.003)
     assert output.bursts["time_to_first_token"] == (pytest.approx(0.003), None)
+
+
+@pytest.mark.parametrize(
+    ("leading", "reason", "excess"),
+    [(0.012, "", 3.0), (0.006, "", 1.0), (0.004, "", None), (0.001, "", None), (9.0, "x", 3.0)],
+)
+def test_calls_that_begin_a_burst_are_compared_with_the_recorded_ones(
+    leading: float, reason: str, excess: float | None
+) -> None:
+    first = replace(block(2, 2), lead_ins=(1, 2), leading=leading, set_aside=reason)
+    second = replace(block(1, 2), lead_ins=(3,), leading=0.012)
+    blocks = (first, second) if reason else (first,)
+    output = reduced(raw([1_000_000] * sum(b.bursts * b.samples for b in blocks), *blocks))
+    assert output.values.get("lead_in_excess") == (excess and pytest.approx(excess))
 
 
 def test_fewer_observed_calls_than_were_made_are_refused() -> None:

@@ -14,7 +14,7 @@ from perfci.verdict.decision import decide, with_verdict
 from perfci.verdict.policy import default_policy
 from perfci.verdict.row_status import adjust
 from tests.verdict.shards import shard
-from tests.verdict.workers import case, side
+from tests.verdict.workers import case, side, worker
 
 POLICY = default_policy()
 BASE = (1.20e-3, 1.22e-3, 1.26e-3, 1.24e-3, 1.21e-3, 1.23e-3)
@@ -35,6 +35,66 @@ def test_a_regression_whose_interval_reaches_below_the_threshold_may_be_overstat
     far = compared(BASE, [b * 1.2 * (1 + 0.012 * (-1) ** n) for n, b in enumerate(BASE)])
     assert (far.status, far.warnings) == ("regressed", ())
     assert adjust([near], POLICY)[0].findings == near.findings
+
+
+@pytest.mark.parametrize("which", ["base", "head", "both"])
+@pytest.mark.parametrize(
+    ("warm", "calls", "is_said"),
+    [
+        (2e-7, (2e-3, 2e-7), True),  # an iterator that is used up
+        (5e-5, (0.9, 5e-5), True),  # a result that is kept
+        (2e-7, (2e-7, 2e-7, 0.004, 2e-7), True),  # no matter in which call
+        (2e-7, (1e-4, 2e-7), False),  # anything may take so long in a first call
+        (1e-3, (2.0, 1e-3), False),  # initialises
+        (2e-7, (), False),
+    ],
+)
+@pytest.mark.parametrize("more", [{}, {"graphs": 1.0}, {"device_time_p50": 1e-7}])
+def test_work_that_is_done_once_per_process_keeps_a_report_from_a_pass(
+    which: str, warm: float, calls: tuple[float, ...], is_said: bool, more: dict[str, float]
+) -> None:
+    sides = []
+    for name in ("base", "head"):
+        once = which in {name, "both"}
+        seconds, firsts = (warm, calls) if once else (1e-3, (1e-3,))
+        values = {"latency_p50": seconds, **(more if once else {})}
+        sides.append([worker(name, n, values, first_calls=firsts) for n in range(1, 7)])
+    rows = adjust(compare_case(case(), *sides, POLICY, paired=True), POLICY)
+    said = [reason for reason in decide(rows, (), POLICY).findings if reason.code == "done-once"]
+    assert bool(said) == (is_said and not more)
+    assert decide(rows, (), POLICY).status != "pass" or not said
+    assert all("done once per process" in reason_words(reason) for reason in said)
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "cold_start", "status"),
+    [
+        (None, 0.25, 0.2, "regressed"),
+        (0.25, None, 0.2, "improved"),
+        (0.25, 0.25, 0.2, "unchanged"),
+        (None, 0.015, 0.2, "unchanged"),
+        (None, 0.25, 6.0, "unchanged"),  # less than 5 % of the cold start
+        (None, 0.6, 6.0, "regressed"),
+    ],
+)
+def test_work_of_early_calls_gates_as_the_cold_start_does(
+    base: float | None, head: float | None, cold_start: float, status: str
+) -> None:
+    sides = [
+        [
+            worker(
+                name,
+                number,
+                {"cold_start": cold_start * luck}
+                | ({"early_calls": early * luck} if early else {}),
+            )
+            for number, luck in enumerate((1.0, 1.001, 0.999, 1.002, 0.998, 1.0), start=1)
+        ]
+        for name, early in (("base", base), ("head", head))
+    ]
+    rows = adjust(compare_case(case(), *sides, POLICY, paired=True), POLICY)
+    (row,) = (row for row in rows if row.metric == "early_calls")
+    assert (row.status, row.gate) == (status, "fail")
 
 
 def tail(change: float, **more: object) -> Comparison:

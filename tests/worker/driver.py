@@ -213,7 +213,7 @@ class Bench:
         collector: str = "perfci",
     ) -> dict[str, Any]:
         """Let a worker without another one beside it run one block."""
-        order = {"bursts": bursts, "calls": calls, "lead_in": lead_in}
+        order = {"lead_ins": [lead_in] * bursts, "calls": calls}
         worker.send({"do": "block", **order, "collector": collector, "turn": None})
         return worker.wait_for("block")
 

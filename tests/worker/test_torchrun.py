@@ -136,9 +136,8 @@ def test_a_script_that_ends_early_or_fails_says_so(
             worker.send(
                 {
                     "do": "block",
-                    "bursts": 1,
+                    "lead_ins": [0] * 1,
                     "calls": 20,
-                    "lead_in": 0,
                     "collector": "perfci",
                     "turn": None,
                 }

@@ -54,9 +54,8 @@ class Pair:
         for place, worker in enumerate(self.workers):
             turn = {"block": block, "first": place == first}
             order = {
-                "bursts": bursts,
+                "lead_ins": [0] * bursts,
                 "calls": calls,
-                "lead_in": 0,
                 "collector": "perfci",
                 "turn": turn,
             }
@@ -102,7 +101,7 @@ def test_the_parent_ends_a_wait_and_what_is_left_of_it_says_nothing_later(
 ) -> None:
     pair = Pair(bench, stack)
     first, second = pair.workers
-    alone = {"bursts": 3, "calls": 1, "lead_in": 0, "collector": "perfci"}
+    alone = {"lead_ins": [0] * 3, "calls": 1, "collector": "perfci"}
     first.send({"do": "block", **alone, "turn": {"block": 0, "first": True}})
     first.send({"do": "stop"})
     assert first.wait_for("block")["bursts"] == 1  # and handed the turn over, to nobody
@@ -117,7 +116,7 @@ def test_the_parent_ends_a_wait_and_what_is_left_of_it_says_nothing_later(
 def test_a_worker_that_waits_leaves_when_its_parent_is_gone(bench: Bench, stack: ExitStack) -> None:
     pair = Pair(bench, stack)
     turn = {"block": 0, "first": False}
-    order = {"bursts": 3, "calls": 1, "lead_in": 0, "collector": "perfci", "turn": turn}
+    order = {"lead_ins": [0] * 3, "calls": 1, "collector": "perfci", "turn": turn}
     pair.workers[1].send({"do": "block", **order})
     pair.workers[1].hang_up()
     assert [message["say"] for message in iter(pair.workers[1].next, None)] == ["block"]

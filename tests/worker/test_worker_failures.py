@@ -161,9 +161,8 @@ def test_work_whose_copy_returns_from_a_fork_fails(bench: Bench, number: int) ->
         while message and message["say"] != "failed":
             if message["say"] == "ready":
                 order = {
-                    "bursts": 1,
+                    "lead_ins": [0] * 1,
                     "calls": 2_000,
-                    "lead_in": 0,
                     "collector": "perfci",
                     "turn": None,
                 }

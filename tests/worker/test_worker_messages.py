@@ -58,6 +58,15 @@ OF_THE_MEMORY = 5
 """Calls that are made after the bursts, for the peak of memory alone."""
 
 
+def test_the_calls_of_a_lead_in_are_timed(bench: Bench) -> None:
+    path = bench.write(COUNTING.replace("calls.append(1)", "__import__('time').sleep(0.002)"))
+    with bench.start(bench.order(path, "case", growth=False)) as worker:
+        worker.wait_for("ready")
+        block = bench.block(worker, bursts=2, calls=0, lead_in=3)
+    assert block["lead_ins"] == [3, 3]
+    assert block["leading"] > 0.0119  # a sleep is never shorter
+
+
 def test_a_lead_in_is_made_and_not_recorded(bench: Bench) -> None:
     path = bench.write(COUNTING)
     with bench.start(bench.order(path, "case", growth=False, warmup_s=0.0)) as worker:

@@ -38,13 +38,7 @@ METRICS = {
         "command has `command_cpu_time` instead"
     ),
     Metric(
-        _BUSY_AFTER_CALLS,
-        "ratio",
-        "per_worker",
-        0.10,
-        "warn",
-        absolute=True,
-        zero_if_absent=True,
+        _BUSY_AFTER_CALLS, "ratio", "per_worker", 0.10, "warn", absolute=True, zero_if_absent=True
     ): (
         "processor time of [other threads](benchmarks.md#processes) during the other side's turns "
         "÷ the time of these turns; less than 0.05 counts as 0"

@@ -1,4 +1,4 @@
-"""glibc's allocator: the bytes that it has handed out, and when it gives back freed pages.
+"""glibc's allocator and Python's collector: what they have done, and when they free memory.
 
 The worker keeps freed pages (``machine.isolation``) and gives them back before its memory is read.
 It can't make other processes do the same. A pool's child that once held 210 MiB would look as large
@@ -8,6 +8,7 @@ in every later call. So processes below the worker give back freed pages at once
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import sys
 from collections.abc import Callable, Mapping
@@ -66,6 +67,11 @@ def give_back() -> None:
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)
+
+
+def collections_so_far() -> int:
+    """Return how many collections of garbage this process has made, of any generation."""
+    return sum(generation["collections"] for generation in gc.get_stats())
 
 
 class _Mallinfo2(ctypes.Structure):
