@@ -259,8 +259,6 @@ def _literal(value: ast.expr, constants: Mapping[str, ast.expr]) -> Any:
         return None
 
 
-_MORE_PART = 4
-"""The lead-in of a burst varies by up to this part of itself."""
 _LONG_TURN_S, _LONG_LEAD_IN_S = 1.0, 0.4
 """Times that a long turn's recorded calls take, and the calls before them that aren't recorded."""
 
@@ -316,8 +314,8 @@ def turns(call_s: float, burst_s: float, round_time_s: float) -> BurstPlan:
     # blocks come in pairs, so that each side begins half of them
     pairs_of_blocks = min(math.ceil(bursts * calls * call_s / BLOCK_S / 2.0), bursts // 4)
     blocks = 2 * max(1, pairs_of_blocks)
-    more = max(1, lead_in // _MORE_PART) if lead_in else 0
-    return BurstPlan(calls, lead_in, math.ceil(bursts / blocks), blocks, more)
+    least = math.ceil(lead_in / 2)
+    return BurstPlan(calls, least, math.ceil(bursts / blocks), blocks, more=2 * lead_in - least)
 
 
 def long_turns(call_s: float) -> BurstPlan:

@@ -51,8 +51,13 @@ def test_a_round_is_filled_with_blocks_of_many_short_bursts(call_s: float) -> No
     assert recorded_s <= max(0.4, 2 * LEAST_BURSTS * call_s)
 
 
-@pytest.mark.parametrize("period", [2, 3, 4, 5, 6, 7])
-@pytest.mark.parametrize("call_s", [2e-4, 5e-4, 9e-4, 2e-3, 4e-3, 1e-2])
+@pytest.mark.parametrize(
+    ("call_s", "period"),
+    [
+        *((call_s, period) for call_s in (5e-4, 9e-4, 2e-3, 4e-3, 1e-2) for period in range(2, 8)),
+        *((2e-4, period) for period in (2, 3, 5, 12, 13, 24, 25)),  # a burst is twelve calls
+    ],
+)
 def test_calls_that_are_slow_in_turn_are_recorded_as_often_as_they_come(
     call_s: float, period: int
 ) -> None:
