@@ -381,7 +381,11 @@ def moved_most(report: Report, metric: str, alpha: float) -> Comparison | None:
         if (row.metric == metric or not metric)
         and (
             row.status in {"regressed", "improved"}
-            or (row.method == "paired_t" and row.p is not None and _adjusted(row) < alpha)
+            or (
+                row.method == "paired_t"
+                and row.p is not None
+                and (row.p if row.p_adjusted is None else row.p_adjusted) < alpha
+            )
         )
         and _answer_of(row, Question(1, 0.0), log=_is_ratio(row)) is not None
     ]
@@ -392,12 +396,6 @@ def moved_most(report: Report, metric: str, alpha: float) -> Comparison | None:
         return row.gate == "fail", row.status == "regressed", row.status == "improved", times
 
     return max(moved, key=rank, default=None)
-
-
-def _adjusted(row: Comparison) -> float:
-    """Return the row's adjusted p, else its p, else 1."""
-    p = row.p if row.p_adjusted is None else row.p_adjusted
-    return 1.0 if p is None else p
 
 
 def _is_ratio(row: Comparison) -> bool:

@@ -308,7 +308,7 @@ class TrendRows:
             interval=words.interval_text(drift.ratio_lo, drift.ratio_hi),
             commits=f"since {words.short(drift.baseline_sha)}" if drift.baseline_sha else "",
             surety=words.surety_text(drift.q),
-            note=words.drift_text(drift),
+            note=f"the last {drift.days} days against the last accepted level",
             spark=spark(series.values) if self._drawn else None,
         )
 

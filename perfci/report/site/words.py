@@ -151,17 +151,12 @@ def bisect_command(event: TrendEvent) -> str:
     return f"perfci bisect {_range(change.commits_within)} -k {selection} --metric {metric}{size}"
 
 
-def place_text(change: Change) -> str:
-    """Return the range that has the change with 95 % confidence, or "" if that adds nothing."""
-    if change.same_commit or change.commits_within == change.commits:
-        return ""
-    return f"with 95 % confidence in {_range(change.commits_within)}"
-
-
 def facts(change: Change) -> tuple[str, ...]:
     """Return remarks on a change in addition to its size and status."""
+    sure = f"with 95 % confidence in {_range(change.commits_within)}"
+    place = "" if change.commits_within == change.commits else sure
     known = (
-        SAME_COMMIT if change.same_commit else place_text(change),
+        SAME_COMMIT if change.same_commit else place,
         "a ramp, not a step" if change.kind == "ramp" else "",
         "the benchmark itself changed here" if change.benchmark_changed else "",
     )
@@ -177,11 +172,6 @@ def kind_text(change: Change) -> str:
 def surety_text(q: float) -> str:
     """Return q as text. 1 - q isn't shown: it would read as the chance that the change is real."""
     return "q < 0.001" if q < 0.001 else f"q = {q:.2g}"
-
-
-def drift_text(drift: Drift) -> str:
-    """Return the days that a drift was seen in."""
-    return f"the last {drift.days} days against the last accepted level"
 
 
 def day(moment: str) -> str:
