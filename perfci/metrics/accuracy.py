@@ -353,12 +353,12 @@ class Accuracy(Collector):
     def _loss(self) -> Reading:
         if not self.scene.order.accuracy:
             return NOTHING
-        import torch
-
         work, output, warning = self.scene.work, self._first, ""
         if not work.accuracy:
             why = "only inference and training steps have a reference"
             return Reading(missing={_LOSS: why}, output=output)
+        import torch
+
         try:
             return _compared(*work.accuracy())
         except AccuracyMismatch as error:

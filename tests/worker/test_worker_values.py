@@ -134,6 +134,24 @@ def test_a_metric_of_the_benchmarks_own_is_measured_after_the_bursts(bench: Benc
     assert (metric["name"], metric["unit"], metric["kind"]) == ("size", "bytes", "exact")
 
 
+NO_TORCH = """\
+import sys
+
+class Refusing:
+    def find_spec(self, name, path=None, target=None):
+        if name == "torch":
+            raise ModuleNotFoundError("No module named 'torch'", name=name)
+
+sys.meta_path.insert(0, Refusing())
+"""
+
+
+def test_a_python_without_torch_has_nothing_to_warn_of(bench: Bench) -> None:
+    measured = bench.measure(NO_TORCH + NOTHING)
+    assert measured["warnings"] == []
+    assert measured["missing"]["accuracy_loss"].startswith("only inference")
+
+
 @pytest.mark.parametrize("value", ["nan", "inf"])
 def test_a_metric_that_is_no_finite_number_is_missing(bench: Bench, value: str) -> None:
     own = f'perfci.metric("odd", lambda: float("{value}"))'
