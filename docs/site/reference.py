@@ -144,9 +144,9 @@ def _kind(key: Mapping[str, Any]) -> str:
 def _number_or_text(key: Mapping[str, Any]) -> str:
     if "%" in key["pattern"]:
         return 'share such as `0.05` or `"5%"`'
-    if "[smhSMH]" in key["pattern"]:
-        return 'duration in seconds, or such as `"90s"`, `"10m"`, `"1h"`'
-    return 'size in bytes, or such as `"8GiB"`'
+    if "[bB]" in key["pattern"]:
+        return 'size in bytes, or such as `"8GiB"`'
+    return 'duration in seconds, or such as `"90s"`, `"2m30s"`, `"1h"`'
 
 
 def _number(key: Mapping[str, Any], kind: str) -> str:

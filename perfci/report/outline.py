@@ -307,6 +307,7 @@ def _also(rows: Outline) -> str:
         "accepted regression": accepted,
         "improvement": improved,
         "warning": warned,
+        "undecided slow-down": 0 if rows.report.is_one_sided else len(rows.undecided),
         "removed case": len({row.case for row in rows.groups["removed"]} & _one_sided(rows)),
         "new case": len({row.case for row in rows.groups["new"]}),
         "skipped case": len(rows.report.skipped),
