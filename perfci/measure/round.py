@@ -41,6 +41,10 @@ _REPLAN_AFTER, _FAR_SHORTER = 2, 1.5
 shorter than planned for that."""
 _STOPPED_S = 2.0
 """Time in which a worker that only waits for its turn answers the order to stop."""
+_MEMORY_KINDS = frozenset({"OutOfMemoryError", "MemoryError", "out_of_memory"})
+"""Kinds of failure of torch, of Python, and of a worker that the kernel killed for memory."""
+_MEMORY_WORDS = ("out of memory", "alloc_failed", "can't allocate memory")
+"""Words of CUDA, of its libraries and of torch on the host, in a RuntimeError."""
 _UNFINISHED, _UNKNOWN = "unfinished", "unknown"
 """Kinds of failure of a worker that the budget's end finds at a step, for far longer than the other
 side took, and while the other side has yet to start."""
@@ -56,6 +60,12 @@ _CLOCK_ROUNDING_S = 1e-6
 """Tolerance for a clock's readings, which are rounded as floating-point numbers."""
 
 
+def ran_out_of_memory(failure: Failure) -> bool:
+    """Return whether the device's or the host's memory ran out."""
+    message = failure.message.lower()
+    return failure.kind in _MEMORY_KINDS or any(word in message for word in _MEMORY_WORDS)
+
+
 def measure_round(
     tasks: Sequence[WorkerTask],
     round_number: int,
@@ -69,11 +79,12 @@ def measure_round(
 ) -> tuple[RoundSide, ...]:
     """Measure one round of ``tasks``, in starting order. If one side fails, the other goes on.
 
-    If a side fails next to the other, but not alone, the round has one living worker at a time, and
-    its sides have the failure as ``crowding``. ``collecting`` are the cases whose calls collect
-    garbage themselves; this round may add its own. If all ``starters`` live, they fork the workers.
-    Otherwise the workers are fresh processes. Raises BudgetEnded and KeyboardInterrupt, and then
-    nothing of the round is kept. No worker outlives the call.
+    If a side fails before it is ready, or for memory, next to the other, but not alone, the round
+    has one living worker at a time, and its sides have the failure as ``crowding``. ``collecting``
+    are the cases whose calls collect garbage themselves; this round may add its own. If all
+    ``starters`` live, they fork the workers. Otherwise the workers are fresh processes. Raises
+    BudgetEnded and KeyboardInterrupt, and then nothing of the round is kept. No worker outlives
+    the call.
     """
     slots = [RoundSide(task) for task in tasks]
     for slot, other in itertools.permutations(slots, 2):
@@ -232,7 +243,8 @@ class _RoundWorkers:
                 failure = replace(ended.failure, case=slot.task.order.case)
                 other = slot.other
                 lives = other and other.worker and not (other.failure or other.has_ended)
-                slot.crowded = bool(lives) and failure.kind != UNLIKE_FRESH
+                early = not slot.ready and failure.kind != UNLIKE_FRESH
+                slot.crowded = bool(lives) and (early or ran_out_of_memory(failure))
                 slot.result = WorkerFailure(self.round_number, failure)
                 self._stop()  # the other worker may be waiting for this one's turn to end
 
@@ -430,7 +442,7 @@ class RoundSide:
         self.blocks: list[WorkerBlock] = []
         self.measured_s = 0.0
         self.cards: tuple[GpuWatch, ...] = ()
-        self.crowded = False
+        self.ready = self.crowded = False
         self.crowding: Failure | None = None
         self.result: WorkerResult | None = None
         self.other: RoundSide | None = None
@@ -506,6 +518,7 @@ class RoundSide:
     def await_ready(self, gpu: GpuWatches) -> None:
         """Wait until the worker is warm. Raises WorkerEnded and BudgetEnded."""
         answer = self.living.expect("ready", self.task.timeout_s)
+        self.ready = True
         self.call_s = max(0.0, self.living.field(answer, "call_s", float))
         self.most_calls = self.living.field({"most_calls": 0, **answer}, "most_calls", int)
         if self.living.field(answer, "on_device", bool):

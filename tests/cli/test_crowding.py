@@ -6,6 +6,8 @@ import socket
 
 import pytest
 
+from perfci.measure.round import ran_out_of_memory
+from perfci.model.case import Failure
 from tests.builders.project import Project, rows
 
 pytestmark = pytest.mark.processes
@@ -106,6 +108,28 @@ def test_a_head_that_has_no_room_alone_is_to_blame(written: Project) -> None:
     (failure,) = report["failures"]
     assert (failure["case"], failure["side"]) == ("at_setup", "head")
     assert failure["kind"] == "OutOfMemoryError"
+
+
+@pytest.mark.parametrize(
+    ("kind", "message", "memory"),
+    [
+        ("OutOfMemoryError", "CUDA out of memory. Tried to allocate 2.00 GiB.", True),
+        ("MemoryError", "MemoryError", True),
+        ("out_of_memory", "the kernel killed it for memory (SIGKILL)", True),
+        ("AcceleratorError", "CUDA error: out of memory", True),
+        (
+            "RuntimeError",
+            "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate`",
+            True,
+        ),
+        ("RuntimeError", "DefaultCPUAllocator: can't allocate memory: you tried to ...", True),
+        ("RuntimeError", "CUDA error: an illegal memory access was encountered", False),
+        ("SIGSEGV", "crashed with SIGSEGV", False),
+        ("ValueError", "shapes do not match", False),
+    ],
+)
+def test_what_is_a_failure_for_memory(kind: str, message: str, memory: bool) -> None:
+    assert ran_out_of_memory(Failure("c", "head", "setup", kind, message)) is memory
 
 
 ON_A_CARD = """\

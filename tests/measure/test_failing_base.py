@@ -48,7 +48,7 @@ def fail_base(workers: Simulated, kind: str, message: str, *, in_round: int) -> 
     def before(order: WorkOrder, number: int) -> tuple[str, str] | None:
         if (order.case, order.side) != ("case", "base"):
             return None
-        return (kind, message) if number == in_round else None
+        return (kind, message) if number >= in_round else None
 
     workers.before = before
 
