@@ -410,7 +410,7 @@ def comparable(base: Outputs, head: Outputs) -> tuple[Outputs, Outputs]:
     """
     units, parts = _output_of(base), _output_of(head)
     known = [any(_LOSS in each.values for each in side) for side in (base, head)]
-    if not known[0] or units.keys() != parts.keys():
+    if not (known[0] and units) or units.keys() != parts.keys():
         return base, head
     near = all(_estimate(parts[path], units[path]) <= _NEAR for path in units)
     why = finding("of-bases-reference", why=head[0].missing.get(_LOSS, ""))
@@ -421,7 +421,7 @@ def comparable(base: Outputs, head: Outputs) -> tuple[Outputs, Outputs]:
         values, remarks = {**each.values}, {**each.remarks}
         if near and far:
             values[_MOVED] = _in_units(far, units)
-        if _LOSS in each.values and known[1]:
+        if loss and _LOSS in each.values and known[1]:
             values[_LOSS] = _in_units(loss, units)
         elif near and far and not known[1]:
             values[_LOSS], remarks[_LOSS] = values[_MOVED], why

@@ -296,7 +296,7 @@ def _undecided(
         for row in rows
         if row.status == "inconclusive"
         and row.gate == "fail"
-        and policy.undecided(row.metric) == "inconclusive"
+        and (policy.undecided(row.metric) == "inconclusive" or _looks_regressed(row))
         and not (_excludes_regression(row) or _lost_its_gate(row))
     ]
     undecided.sort(key=lambda reason: reason.code != LOOKS_SLOWER)
@@ -318,6 +318,13 @@ def _undecided(
     return (*ended, *on_base_alone, *undecided, *left_open, *nothing)
 
 
+def _looks_regressed(row: Comparison) -> bool:
+    """Say whether only a caveat keeps the row, significant among all, from having regressed."""
+    return row.method == "paired_t" and any(
+        known.code == "looks-regressed" for known in row.findings
+    )
+
+
 def _looks_slower(row: Comparison) -> bool:
     """Say whether an undecided row is worse by its threshold, and by more than noise is.
 
@@ -328,6 +335,8 @@ def _looks_slower(row: Comparison) -> bool:
     threshold = threshold_of(row)
     if row.method != "paired_t" or change is None or change < threshold:
         return False
+    if _looks_regressed(row):
+        return True
     pairs = pair_changes(row)
     if len(pairs) < DECIDING_ROUNDS:
         sign = 1.0 if row.direction == "lower" else -1.0

@@ -238,3 +238,15 @@ def test_an_undecided_row_that_looks_slower_is_a_reason_of_its_own(
     assert verdict.looks_slower is (slower and direction > 0)
     if verdict.looks_slower:
         assert verdict.findings[0].code == LOOKS_SLOWER
+
+
+@pytest.mark.parametrize("metric", ["latency_p95", "latency_mean", "cold_start", "latency_p50"])
+def test_a_significant_slow_down_with_a_caveat_looks_slower_whatever_its_metric(
+    metric: str,
+) -> None:
+    ratios = [4.3, 4.31, 4.29, 4.3, 4.305]  # few rounds for as many tests
+    sides = side("base", metric, [0.01] * 5), side("head", metric, [0.01 * r for r in ratios])
+    compared = compare_case(case(), *sides, POLICY, paired=True)
+    (row,) = adjust(compared, POLICY, 50.0)
+    assert row.findings[-1].code == "looks-regressed"
+    assert decide((row,), (), POLICY).looks_slower
