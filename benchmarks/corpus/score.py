@@ -1,11 +1,11 @@
 """How right the rules are on recorded sessions, and how long they take to say so.
 
-    python -m benchmarks.corpus score [--rule CHECKOUT] [--kind KIND] [--gate latency_sd=0.2]
+    python -m benchmarks.corpus score [--rule CHECKOUT] [--kind KIND]
 
 Each recorded case is replayed at the default thresholds, and with 2 % for the median latency;
 identical sides a second time, with the sides swapped.
 ``--rule`` replays the same data by another checkout's code, in processes of its own, and prints
-both. ``--gate`` has another metric fail the report, from this share on.
+both.
 """
 
 from __future__ import annotations
@@ -19,12 +19,11 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 
 import perfci
 from benchmarks.corpus.replay import Replay, replayed
@@ -109,10 +108,8 @@ def load_of(session: KeptSession, case: int) -> str:
     return next((name for most, name in _LOADS if load < most), _LOADS[-1][1])
 
 
-def outcomes_of(
-    recorded: Recorded, folder: Path, kind: str, gates: Mapping[str, MetricPolicy]
-) -> list[Outcome]:
-    """Return the outcomes of one session's cases under each policy with ``gates``.
+def outcomes_of(recorded: Recorded, folder: Path, kind: str) -> list[Outcome]:
+    """Return the outcomes of one session's cases under each policy.
 
     A case with few rounds is left out.
     """
@@ -126,23 +123,13 @@ def outcomes_of(
         if name == "5 %" or not recorded.share or planted_metric(case.benchmark) == LATENCY
         for swapped in ((False,) if recorded.share else (False, True))
         for outcome in _outcome(
-            replayed(session, at, _gated(policy, gates), swapped=swapped),
+            replayed(session, at, policy, swapped=swapped),
             recorded.share,
             case.benchmark,
             load_of(session, at),
             name,
         )
     ]
-
-
-def _gated(policy: Policy, gates: Mapping[str, MetricPolicy]) -> Policy:
-    return replace(policy, metrics={**policy.metrics, **gates}) if gates else policy
-
-
-def gate(text: str) -> tuple[str, MetricPolicy]:
-    """Return the metric of ``METRIC=SHARE`` and its policy: worse by the share, it fails."""
-    metric, _, share = text.partition("=")
-    return metric, MetricPolicy(float(share), "fail", "pass")
 
 
 def _outcome(replay: Replay, share: float, kind: str, load: str, policy: str) -> Iterator[Outcome]:
@@ -183,14 +170,11 @@ def all_outcomes(
     folder: Path,
     kind: str = "",
     most: int | None = None,
-    gates: Mapping[str, MetricPolicy] = MappingProxyType({}),
 ) -> list[Outcome]:
     """Return the outcomes of all sessions, or of the first ``most`` of them."""
     sessions = scored_sessions(folder)[:most]
     with ProcessPoolExecutor(os.cpu_count()) as pool:
-        parts = pool.map(
-            partial(outcomes_of, folder=folder, kind=kind, gates=dict(gates)), sessions
-        )
+        parts = pool.map(partial(outcomes_of, folder=folder, kind=kind), sessions)
         return [outcome for part in parts for outcome in part]
 
 
@@ -302,12 +286,11 @@ def main(words: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.corpus score")
     parser.add_argument("--kind", default="")
     parser.add_argument("--rule", type=Path, action="append", default=[], metavar="CHECKOUT")
-    parser.add_argument("--gate", type=gate, action="append", default=[], metavar="METRIC=SHARE")
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--json", action="store_true", help="print the outcomes themselves")
     given = parser.parse_args(words)
     began = time.monotonic()
-    own = all_outcomes(given.data, given.kind, gates=dict(given.gate))
+    own = all_outcomes(given.data, given.kind)
     if given.json:
         print(json.dumps({"perfci": perfci.__file__, "outcomes": [asdict(each) for each in own]}))
         return 0

@@ -7,14 +7,11 @@ import json
 import statistics
 from dataclasses import dataclass
 from functools import cache
-from io import BytesIO
 from pathlib import Path
 
 import msgspec
 
-from perfci.errors import DamagedFile
-from perfci.files import read_regular
-from perfci.measure.kept_bursts import SCHEMA, KeptSession
+from perfci.measure.kept_bursts import KeptSession
 
 HERE = Path(__file__).parent
 DATA = HERE / "data"
@@ -26,31 +23,14 @@ FEWEST = 8
 """Rounds of a case that is scored: as one of twenty, a change isn't believed before the eighth."""
 DOUBLED = 1.0
 """The share of sessions that aren't scored: they tell which part of a metric grows with units."""
-_MOST_BYTES = 512 << 20
-"""Bytes of the largest session that is read, unpacked."""
 _UNITS = {"compiled": 50}
 """Units of the kinds for which not each share is a whole number of them."""
 
 
 def read_kept(path: Path) -> KeptSession:
-    """Return the session that was kept in ``path``. Raises DamagedFile for any other file."""
-    try:
-        with gzip.open(BytesIO(read_regular(path))) as file:
-            packed = file.read(_MOST_BYTES)  # a larger session is cut off, and so not decodable
-        session = msgspec.msgpack.decode(packed, type=KeptSession)
-    except (OSError, EOFError, ValueError, msgspec.MsgspecError) as error:
-        raise DamagedFile(
-            "damaged-bursts",
-            f"{path} has no bursts that were kept: {error}",
-            "Name a file that `perfci compare --keep-bursts` wrote.",
-        ) from error
-    if session.schema != SCHEMA:
-        raise DamagedFile(
-            "damaged-bursts",
-            f"{path} is of schema {session.schema}; this perfci reads {SCHEMA}",
-            "Read it with the version of perfci that wrote it.",
-        )
-    return session
+    """Return the session that ``perfci compare --keep-bursts`` kept in ``path``."""
+    with gzip.open(path) as file:
+        return msgspec.msgpack.decode(file.read(), type=KeptSession)
 
 
 @dataclass(frozen=True, slots=True)

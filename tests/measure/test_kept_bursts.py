@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import gzip
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from benchmarks.corpus.sessions import read_kept
-from perfci.errors import DamagedFile
 from perfci.measure.kept_bursts import KeptSession
 from perfci.model.worker import WorkOrder
 from tests.builders.project import Project
@@ -51,20 +48,3 @@ def test_a_round_that_failed_on_one_side_is_not_kept(tmp_path: Path) -> None:
     session = kept(project, code=3)
     (steady,) = (at for at, case in enumerate(session.cases) if case.id == "steady")
     assert [kept.round for kept in session.rounds if kept.case == steady] == [1, 2]
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"",
-        b"no gzip",
-        gzip.compress(b"no MessagePack"),
-        gzip.compress(msgspec.msgpack.encode({"schema": "perfci.bursts/1"})),
-    ],
-    ids=["empty", "no gzip", "no MessagePack", "no session"],
-)
-def test_what_was_not_kept_by_perfci_is_refused_by_its_name(tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "odd.bursts"
-    path.write_bytes(content)
-    with pytest.raises(DamagedFile, match=r"odd\.bursts has no bursts"):
-        read_kept(path)
