@@ -105,7 +105,8 @@ def measure_round(
     for slot in slots:
         if slot.failure and slot.failure.kind == _UNKNOWN:
             slot.result = None
-    if crowded := next((slot for slot in slots if slot.crowded), None):
+    crowded = next((slot for slot in slots if slot.crowded), None)
+    if crowded and (not starters or starters.alive()):
         return _one_at_a_time(crowded, slots, workers) or tuple(slots)
     return tuple(slots)
 
