@@ -83,7 +83,7 @@ def test_an_import_from_the_checkout_names_the_file_and_the_line_to_write(
     assert {failure["side"] for failure in report["failures"]} == {"base", "head"}
     for failure in report["failures"]:
         assert f"{far} out, which isn't its code" in failure["message"]
-        assert "add the folder in which this tree has it to `python_path`" in failure["message"]
+        assert "add that folder to `python_path`" in failure["message"]
 
 
 def test_a_single_file_module_and_a_file_loaded_by_its_path_are_named(project: Project) -> None:

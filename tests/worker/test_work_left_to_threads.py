@@ -53,7 +53,7 @@ def test_threads_that_work_on_between_bursts_are_seen() -> None:
     thread = threading.Thread(target=spin)
     thread.start()
     try:
-        bursts.block(1, 1, 0, OtherSide(lambda: True, _ENOUGH_S))
+        bursts.block([0], 1, OtherSide(lambda: True, _ENOUGH_S))
     finally:
         stopped.set()
         thread.join()
