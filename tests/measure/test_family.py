@@ -37,6 +37,7 @@ def rounds_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
                 side=output.side,
                 result=output,
                 failure=None,
+                crowding=None,
                 log="",
                 used=None,
                 measured_s=0.0,
