@@ -114,9 +114,9 @@ MUTANTS = (
     ),
     Mutant("measure/selection.py", "if round_number % 2 else", "if round_number else", SCHEDULE),
     Mutant(
-        "measure/selection.py",
-        "round_number <= compile_rounds",
-        "round_number < compile_rounds",
+        "measure/progress.py",
+        "compile_rounds if self.case.compiled else 1",
+        "compile_rounds",
         SCHEDULE,
     ),
     Mutant(
@@ -139,15 +139,7 @@ MUTANTS = (
         "rows = [row]",
         VERDICT,
     ),
-    Mutant(
-        "measure/round.py", "(failure) and _other_is_living(slot, self.slots)", "(failure)", SESSION
-    ),
-    Mutant(
-        "measure/round.py",
-        "if isinstance(alone.result, WorkerOutput):",
-        "if alone.result:",
-        SESSION,
-    ),
+    Mutant("measure/round.py", "(early or ran_out_of_memory", "(ran_out_of_memory", SESSION),
     Mutant("measure/workers.py", "if self._clock() >= self._budget_end:", "if False:", SESSION),
     Mutant(
         "measure/workers.py",
