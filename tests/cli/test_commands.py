@@ -20,7 +20,7 @@ def small(project: Project) -> Project:
 
 def test_init_writes_what_list_then_finds(project: Project) -> None:
     (project.folder / "pyproject.toml").write_text("[project]\nname = 'mine'\n")
-    project.commit("mine")
+    project.commit("mine", **{"mine/__init__.py": ""})
     done = project.perfci("init")
     assert done.code == 0
     assert "Next:" in done.out

@@ -250,7 +250,8 @@ def case():
         global n
         n += 1
         {what}
-    left = lambda: float(gc.get_freeze_count() == 0 and gc.isenabled())
+    # Python 3.12 counts some hundred objects of its own as frozen
+    left = lambda: float(gc.get_freeze_count() < 1000 and gc.isenabled())
     return call, perfci.metric("left", left)
 """
 
