@@ -307,7 +307,7 @@ def _also(rows: Outline) -> str:
         "accepted regression": accepted,
         "improvement": improved,
         "warning": warned,
-        "undecided slow-down": 0 if rows.report.is_one_sided else len(rows.undecided),
+        "undecided slow-down": sum((worse_by(row)[1] or 0.0) > 0.0 for row in rows.undecided),
         "removed case": len({row.case for row in rows.groups["removed"]} & _one_sided(rows)),
         "new case": len({row.case for row in rows.groups["new"]}),
         "skipped case": len(rows.report.skipped),

@@ -70,5 +70,6 @@ def test_a_metric_that_head_no_longer_reports_is_named_in_the_headline_of_a_pass
 def test_a_pass_counts_what_looks_slower_and_is_not_decided() -> None:
     tail = row(TOKENS, "latency_p95", 31e-6, 36e-6, "inconclusive")
     noise = row(TOKENS, "latency_p99", 31e-6, 30e-6, "inconclusive")
-    report = replace(passing_report(), results=(*passing_report().results, tail, noise))
+    maybe = replace(tail, metric="latency_mean", ratio_lo=0.9, ratio_hi=1.7)
+    report = replace(passing_report(), results=(*passing_report().results, tail, noise, maybe))
     assert headline(outline(report)) == "no regression in 3 cases; 1 undecided slow-down"
