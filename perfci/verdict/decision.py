@@ -329,7 +329,7 @@ def _looks_slower(row: Comparison) -> bool:
     """Say whether an undecided row is worse by its threshold, and by more than noise is.
 
     Its p alone, not corrected, is below 1 %. With too few rounds for a p that counts, each pair is
-    worse by the threshold. docs/results/error-rates.md has how often identical cases look so.
+    worse by the threshold. docs/statistics.md has how often identical cases look so.
     """
     change, _, _ = worse_by(row)
     threshold = threshold_of(row)

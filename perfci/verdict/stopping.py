@@ -148,8 +148,8 @@ def undecided_metrics(
 
 
 def _is_worse(row: Comparison) -> bool:
-    _, lo, hi = worse_by(row)
-    return lo is not None and hi is not None and is_beyond(lo, hi, threshold_of(row)) and lo > 0.0
+    _, lo, _ = worse_by(row)
+    return lo is not None and lo > threshold_of(row)
 
 
 def _in_every_round(row: Comparison) -> bool:
