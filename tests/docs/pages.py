@@ -9,6 +9,7 @@ ROOT = Path(__file__).resolve().parents[2]
 RESULTS = tuple(sorted((ROOT / "docs" / "results").glob("*.md")))
 PAGES = (
     *(ROOT / f"{one}.md" for one in ("README", "CHANGELOG", "CONTRIBUTING", "SECURITY")),
+    ROOT / "llms.txt",
     *sorted((ROOT / "docs").glob("*.md")),
     *sorted((ROOT / "docs" / "reference").glob("*.md")),
     *RESULTS,
