@@ -84,9 +84,11 @@ def configuration() -> str:
     schema = _schema("perfci.schema.json")
     parts = [
         (
-            "Keys of `[tool.perfci]` in `pyproject.toml`. In `perfci.toml` they are written "
-            "without that prefix. [Configuration](../configuration.md) says which file is read, "
-            "and what is worth setting."
+            "Keys of `[tool.perfci]` in `pyproject.toml`. `perfci.toml` has them without that "
+            'prefix. Durations are seconds, or texts such as `"90s"`, `"2m30s"` and `"1h"`. Sizes '
+            'are bytes, or texts such as `"8GiB"`. Shares are numbers such as `0.05`, or texts '
+            'such as `"5%"`. [Configuration](../configuration.md) says which file is read, and '
+            "which keys are worth setting."
         )
     ]
     for name, key in schema["properties"].items():
@@ -143,10 +145,10 @@ def _kind(key: Mapping[str, Any]) -> str:
 
 def _number_or_text(key: Mapping[str, Any]) -> str:
     if "%" in key["pattern"]:
-        return 'share such as `0.05` or `"5%"`'
+        return "share"
     if "[bB]" in key["pattern"]:
-        return 'size in bytes, or such as `"8GiB"`'
-    return 'duration in seconds, or such as `"90s"`, `"2m30s"`, `"1h"`'
+        return "size"
+    return "duration"
 
 
 def _number(key: Mapping[str, Any], kind: str) -> str:
@@ -194,11 +196,11 @@ def metrics() -> str:
         lines.append(f"| {' | '.join(cells)} |")
     return _page(
         "Metrics",
-        "A threshold is a share of base, or an amount. 0 means that any more is too much. *gate* "
-        "says what a regression does: it fails the comparison, is a warning, or only informs. "
-        "*undecided* says what an inconclusive comparison makes of the verdict. What a machine "
-        "can't measure is reported as not measured, never as zero. "
-        "[Configuration](../configuration.md#metrics) says how to change a policy.",
+        "A threshold is a share of base, or an amount; with 0, any increase gates. *gate* is the "
+        "effect of a regression: it fails the comparison, warns, or only informs. *undecided* is "
+        "the verdict of an inconclusive comparison. A metric that a machine can't measure is "
+        "reported as not measured, never as zero. [Configuration](../configuration.md#metrics) "
+        "says how to change a policy.",
         "\n".join(lines),
     )
 
@@ -210,8 +212,8 @@ def commands() -> str:
     """Return the page of the commands and their options."""
     parts = [
         (
-            "`perfci COMMAND --help` shows the same. [Commands](../commands.md) says which command "
-            "is for what, and [the README](../../README.md#exit-codes) has the exit codes."
+            "`perfci COMMAND --help` shows the same. [Commands](../commands.md) says when to use "
+            "which, and [the README](../../README.md#exit-codes) has the exit codes."
         )
     ]
     every = list(_every(cli))
@@ -285,9 +287,9 @@ def report() -> str:
     parts = [
         (
             "`--json FILE` writes a report. Fields stay, because scripts read them. New fields may "
-            "come. Times are in s, sizes in bytes, changes are ratios, and what isn't known is "
-            "`null`. A script should look at `interrupted` and `injected` before it believes the "
-            "rest. [Report files](../report-files.md) says what is refused. The JSON Schemas are "
+            "come. Times are in s, sizes in bytes, changes are ratios, and unknown values are "
+            "`null`. A script should check `interrupted` and `injected` first. "
+            "[Report files](../report-files.md) lists the limits of a file. The JSON Schemas are "
             "in the package: `perfci/schemas/report.schema.json` and `bisection.schema.json`."
         ),
         "## Report",
@@ -332,9 +334,9 @@ def trend() -> str:
     """Return the page of the fields of the trend's JSON."""
     parts = [
         (
-            "`perfci trend --json FILE` writes `perfci.trend/1`. Fields stay, new ones may come. "
-            "Numbers are in base units (s, bytes, ratio), and what isn't known is `null`. "
-            "[The trend report](../trend-report.md) says more."
+            "`perfci trend --json FILE` writes `perfci.trend/1` ([the trend report]"
+            "(../trend-report.md)). Fields stay, new ones may come. Numbers are in base units (s, "
+            "bytes, ratio), and unknown values are `null`."
         )
     ]
     for title, fields in MEANINGS["trend"].items():
@@ -351,8 +353,8 @@ def python() -> str:
     """Return the page of the names that benchmark files and scripts import."""
     parts = [
         (
-            "What benchmark files and scripts import from `perfci`. [From Python](../api.md) shows "
-            "it at work, and [benchmarks](../benchmarks.md) says what is measured."
+            "The names that benchmark files and scripts import from `perfci`. [From Python]"
+            "(../api.md) shows examples, and [benchmarks](../benchmarks.md) says what is measured."
         )
     ]
     for name in NAMES:

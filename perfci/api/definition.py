@@ -323,8 +323,8 @@ def metric(
 ) -> ExtraMetric:
     """Return a metric of the benchmark's own, to be returned together with its callable.
 
-    ``threshold`` is a share: "5%" or 0.05. Raises BenchmarkError, with file and line, where it is
-    written wrongly.
+    ``threshold`` is a share: "5%" or 0.05. Raises BenchmarkError, with file and line, if an
+    argument is wrong.
     """
     kind: Kind = "exact" if exact else "per_worker"
     try:

@@ -50,10 +50,10 @@ def command(
 
     ``results`` is a file that each run writes, relative to ``cwd`` or in the temporary folder, in
     the ``format`` of an importer (``nvbench``, ``google-benchmark``, ``vllm``, …; by default its
-    content shows it). Each result in it is a metric. ``threshold`` and ``gate`` are of those that
-    stand for a result.
+    content shows it). Each result in it is a metric. ``threshold`` and ``gate`` apply to
+    these metrics.
 
-    Raises BenchmarkError, with file and line, where it is written wrongly.
+    Raises BenchmarkError, with file and line, if an argument is wrong.
     """
     require_right(
         "command",

@@ -41,8 +41,8 @@ def timer(
     """Return the work of a statement, as ``torch.utils.benchmark.Timer`` times it.
 
     ``setup`` runs once, in the same names as ``stmt``: those in ``globals``, and ``torch``.
-    ``num_threads`` are torch's. Raises BenchmarkError, with file and line, where it is written
-    wrongly.
+    ``num_threads`` are torch's. Raises BenchmarkError, with file and line, if an argument
+    is wrong.
     """
     require_right(
         "timer",
@@ -124,7 +124,7 @@ def script(path: str, *arguments: str, tags: Sequence[str] = ()) -> tuple[Benchm
     ``path`` is relative to the calling file, in its folder or below, and ``arguments`` are the
     script's. Each call of ``timeit``, ``blocked_autorange``, ``adaptive_autorange``, ``do_bench``
     and of a ``perf_report`` is a case. perfci measures the call: the script gets 1 for its times.
-    BenchmarkError where the script lies elsewhere, fails, or times nothing.
+    Raises BenchmarkError if the script lies elsewhere, fails, or times nothing.
     """
     where = user_frame()
     folder = Path(where.rpartition(":")[0]).parent.resolve()

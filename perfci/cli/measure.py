@@ -67,13 +67,13 @@ from perfci.report.clean import clean_json, clean_line, clean_lines
 @click.option(
     "--why/--no-why",
     default=None,
-    help="Look into cases that moved (default: `why` in the configuration, else yes).",
+    help="Explain cases that moved (default: `why` in the configuration, else yes).",
 )
 @click.option(
     "--keep-bursts",
     metavar="FOLDER",
     type=FOLDER,
-    help="Measure all rounds of each case, and keep what they come to in a file here.",
+    help="Measure all rounds of each case, and write them to a file in FOLDER.",
 )
 @shard_option
 @slurm_options

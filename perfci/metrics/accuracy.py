@@ -45,8 +45,8 @@ METRICS = {
         "10 %: weights that were rounded, or another computation"
     ),
     Metric(_RANKS, "count", "exact", 0.0, "fail", absolute=True, undecided="inconclusive"): (
-        "how many of [several ranks](distributed.md#the-same-output) return something else from a "
-        "step than most ranks"
+        "number of [ranks](distributed.md#the-same-output) whose step returns something else than "
+        "most ranks' steps"
     ),
 }
 _SMALL = 1e-3

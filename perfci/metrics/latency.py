@@ -27,7 +27,7 @@ METRICS = {
     Metric("latency_sd", "s", "sampled", 0.50, "info"): "standard deviation of the calls",
     Metric("latency_max", "s", "sampled", 0.50, "info"): "the slowest call",
     Metric("device_time_p50", "s", "sampled", 0.05, "warn"): (
-        "median time between two CUDA events around the call, with its launch not waited for; if "
+        "median time between two CUDA events around the call, without the wait for its launch; if "
         "it is far below the latency, launching is the bottleneck"
     ),
     Metric("throughput", "items/s", "sampled", 0.05, "info", "higher"): (
@@ -39,11 +39,11 @@ METRICS = {
     Metric(
         "lead_in_excess", "ratio", "per_worker", 0.5, "warn", absolute=True, zero_if_absent=True
     ): (
-        "mean of the calls that begin a burst, which aren't recorded, ÷ that of the recorded, − 1: "
-        "work that waits for such calls is in no latency; less than 0.5 counts as 0"
+        "mean of a burst's unrecorded first calls ÷ mean of its recorded calls, − 1: shows work "
+        "that no latency includes; less than 0.5 counts as 0"
     ),
     Metric("torch_threads", "count", "exact", 0.0, "info", "higher", absolute=True): (
-        "threads that torch computes with: perfci's setting, or what imports or set-up chose"
+        "torch's compute threads: perfci's setting, or the number that imports or set-up chose"
     ),
 }
 TAILS = {"latency_p95": "p95", "latency_p99": "p99", "latency_mean": "mean"}

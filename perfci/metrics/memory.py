@@ -58,7 +58,7 @@ METRICS = {
         undecided="inconclusive",
         always=True,
     ): (
-        "that peak − their memory when set-up was done, without mapped files: the [working "
+        "that peak − their memory at the end of set-up, without mapped files: the [working "
         "memory](statistics.md#memory)"
     ),
     Metric("setup_peak_memory", "bytes", "per_worker", 0.10, "warn", step=_PAGE): (

@@ -41,8 +41,8 @@ METRICS = {
         share_of_whole=0.05,
         zero_if_absent=True,
     ): (
-        "what the first 40 calls but the first, which `cold_start` has, take longer than warm "
-        "calls, counting those of them that take twice as long; less than 5 ms counts as 0"
+        "extra time of the second to the 40th call over warm calls, summed over calls that take "
+        "twice as long; less than 5 ms counts as 0"
     ),
     Metric("compile_time", "s", "per_worker", 0.10, "fail", rounds_setting="compile_rounds"): (
         "first call − median of warm calls, with an empty compile cache"

@@ -43,7 +43,7 @@ def distributed(
     calls ``fn(*args)``, a function of the benchmark's file, which returns its step. A set-up or a
     step that takes more than ``timeout`` s fails. ``start_method`` "fork" spares the ranks their
     imports, "spawn" is always possible. Raises BenchmarkError, with file and line,
-    where it is written wrongly.
+    if an argument is wrong.
     """
     require_right(
         "distributed",
@@ -76,7 +76,7 @@ def torchrun(
     own line ``perfci.step()``. Of ``steps``, (20, 120) are 20 to warm up, and the number of the
     last one that is measured; a rank is ended before the script is. ``items`` are those that a step
     of all ranks handles. ``timeout`` s are for the way to the first measured step, and for a step.
-    Raises BenchmarkError, with file and line, where it is written wrongly.
+    Raises BenchmarkError, with file and line, if an argument is wrong.
     """
     require_right(
         "torchrun",

@@ -54,8 +54,8 @@ def server(
     This process, which makes the requests, keeps ``client_cores`` of its cores, and the server gets
     the others. They share all cores if there are no others, or if ``client_cores`` is 0.
 
-    Raises Unusable where the server ends or isn't ready in time, or where another one answers at
-    its URL already: both sides would measure that one.
+    Raises Unusable if the server ends or isn't ready in time, or if another server already answers
+    at its URL, which both sides would then measure.
     """
     require_right(
         "server",

@@ -26,10 +26,10 @@ METRICS = {
         "graph_breaks", "count", "exact", 0.0, "fail", absolute=True, undecided="inconclusive"
     ): ("places where torch.compile had to leave its graph, with file and line"),
     Metric("recompiles", "count", "exact", 0.0, "fail", absolute=True, undecided="inconclusive"): (
-        "how often torch.compile compiled again, with the reason"
+        "recompilations by torch.compile, with their reasons"
     ),
     Metric("graphs", "count", "exact", 0.0, "info", absolute=True): (
-        "how many graphs torch.compile made"
+        "graphs that torch.compile made"
     ),
 }
 _NAMES = tuple(metric.name for metric in METRICS)
