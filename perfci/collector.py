@@ -10,13 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from perfci.model.case import Metric
-from perfci.model.worker import (
-    GraphEvent,
-    Measurement,
-    OutputPart,
-    ResultsFile,
-    WorkOrder,
-)
+from perfci.model.worker import Measurement, Reading, ResultsFile, WorkOrder
 
 if TYPE_CHECKING:
     from perfci.model.finding import Finding
@@ -201,42 +195,14 @@ class Scene:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """The result of a hook: values in base units, and reasons for missing values.
-
-    ``remarks`` are findings on metrics, by metric, with codes of ``finding.OF_WORKERS``.
-
-    Only ``reduce`` gives ``bursts``, for metrics whose bursts are compared side by side: the median
-    of each burst in turn, or None for an excluded burst.
-
-    Only observers give ``calls`` and ``results``. By metric, ``calls`` has the times in s of the
-    calls since ``begin``, from which the metric's value is computed. ``results`` are the files of
-    results that these calls wrote.
+class Observation(Reading):
+    """The reading of an observer. ``calls`` are by metric the times in s of each call since
+    ``begin``, from which the metric's value is computed. ``results`` are the files of results that
+    these calls wrote.
     """
 
-    values: Mapping[str, float] = field(default_factory=dict)
-    missing: Mapping[str, str] = field(default_factory=dict)
-    events: tuple[GraphEvent, ...] = ()
-    warnings: tuple[str, ...] = ()
-    bursts: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)
-    remarks: Mapping[str, Finding] = field(default_factory=dict)
     calls: Mapping[str, Sequence[float]] = field(default_factory=dict)
     results: tuple[ResultsFile, ...] = ()
-    output: Mapping[str, OutputPart] = field(default_factory=dict)
-
-    def joined(self, other: Reading) -> Reading:
-        """Return both readings as one. ``other`` comes last, and replaces values of one name."""
-        return Reading(
-            {**self.values, **other.values},
-            {**self.missing, **other.missing},
-            self.events + other.events,
-            self.warnings + other.warnings,
-            {**self.bursts, **other.bursts},
-            {**self.remarks, **other.remarks},
-            {**self.calls, **other.calls},
-            self.results + other.results,
-            {**self.output, **other.output},
-        )
 
 
 NOTHING = Reading()

@@ -372,5 +372,11 @@ def _worker(
     values = {METRIC: math.exp(log + luck)}
     medians = {} if bursts is None else {METRIC: tuple(np.exp(bursts + luck).tolist())}
     return WorkerOutput(
-        case.id, _SIDES[side], number, values, 100, bursts=medians, ancestor=ancestor
+        case=case.id,
+        side=_SIDES[side],
+        round=number,
+        values=values,
+        samples=100,
+        bursts=medians,
+        ancestor=ancestor,
     )

@@ -17,7 +17,7 @@ from typing import IO, Any, get_args
 from perfci.api import all_of, are_texts, how_it_ended, is_command, require_right
 from perfci.collector import Work
 from perfci.errors import Unusable
-from perfci.metrics import NOTHING, Reading
+from perfci.metrics import NOTHING, Observation, Reading
 from perfci.metrics.observed.processes import left_by_children, resident
 from perfci.model.case import Gate
 from perfci.model.worker import ResultsFile
@@ -248,7 +248,7 @@ class _Command:
             missing["command_peak_memory"] = why
         else:
             values["command_peak_memory"] = peak
-        return Reading(values, missing, results=self.results.files() if self.results else ())
+        return Observation(values, missing, results=self.results.files() if self.results else ())
 
     def _failure(self, code: int) -> Unusable:
         size = self._stderr.seek(0, os.SEEK_END)

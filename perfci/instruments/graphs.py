@@ -47,7 +47,7 @@ def record(scene: RecordingScene) -> Iterator[dict[str, Any]]:
         yield recorded
     if frames_traced() == traced:
         return
-    recorded["events"] = [asdict(event) for event in watch.summary(scene.order.root).events]
+    recorded["events"] = [asdict(event) for event in watch.summary(scene.order.root).graph_events]
     if heard and len(nodes) <= _MOST_NODES:
         recorded["nodes"] = [[*key, count] for key, count in nodes.items()]
     recorded["kernels"] = kernels_generated()

@@ -49,7 +49,7 @@ def record(scene: RecordingScene) -> Recorded:
         now = Counter(
             {
                 (each.kind, each.reason, each.file, each.line): each.count
-                for each in heard.events
+                for each in heard.graph_events
                 if each.kind.startswith("recompile")
             }
         )

@@ -24,9 +24,9 @@ from perfci.collector import (
     Device,
     ExtraMetric,
     MovedCase,
+    Observation,
     Observer,
     Ranks,
-    Reading,
     Ruling,
     Scene,
     Warm,
@@ -34,6 +34,7 @@ from perfci.collector import (
 )
 from perfci.errors import UsageError
 from perfci.model.case import Metric
+from perfci.model.worker import Reading
 from perfci.plugins import (
     BROKEN,
     broken_entry_point,
@@ -185,7 +186,7 @@ class _Registry(Mapping[str, Metric]):
 
 __all__ = [
     "METRICS", "NOTHING", "Collector", "Device", "ExtraMetric", "Metric", "MetricGroup",
-    "MovedCase", "Observer", "Ranks", "Reading", "Ruling", "Scene", "Warm", "Work",
+    "MovedCase", "Observation", "Observer", "Ranks", "Reading", "Ruling", "Scene", "Warm", "Work",
     "metric_groups", "registered", "rulings", "use",
 ]  # fmt: skip
 _REGISTRY = _Registry()

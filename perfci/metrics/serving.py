@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from perfci.metrics import Reading
+from perfci.metrics import Observation, Reading
 from perfci.model.case import Metric
 from perfci.stats.quantile import median, samples_needed, tail_quantile
 
@@ -108,4 +108,4 @@ class Requests:
         }
         if _MEDIAN_BETWEEN not in calls:
             missing[_MEDIAN_BETWEEN] = "calls of which no request had a second token"
-        return Reading(values, missing, calls=calls)
+        return Observation(values, missing, calls=calls)

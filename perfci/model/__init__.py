@@ -2,3 +2,13 @@
 
 All but ``codec`` needs the standard library only, because workers import it.
 """
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+
+def inherited(kind: type, record: Any) -> dict[str, Any]:
+    """Return the fields of ``record`` that its type inherits from ``kind``, or all of them."""
+    return {each.name: getattr(record, each.name) for each in fields(kind)}

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from perfci.model.case import Failure, Metric
-from perfci.model.finding import Finding
-from perfci.model.worker import GraphEvent, OutputPart
+from perfci.model.case import Failure
+from perfci.model.worker import WorkerReading
 
 INJECTABLE = ("latency", "cold_start", "compile_time", "peak_host_memory")
 """Metrics that can be made worse on purpose, to test the gate."""
@@ -25,20 +24,14 @@ ROUNDS_OF_AN_ANCESTOR = 2
 has an ancestor of its own. See docs/results/stopping.md."""
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerOutput:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerOutput(WorkerReading):
     """One worker's measurement of one case: each metric reduced to one value.
 
-    ``values`` holds metrics in base units. ``missing`` maps an absent metric to the reason, and
-    ``remarks`` a metric to a remark on its value. ``first_calls`` are the latencies of the first
-    calls in s, warm-up included.
     ``quantiles`` are the latency in s at 0, 1, 5, 25, 50, 75, 95, 99, 100 %.
-    ``phases`` are the phases of cold start in s: interpreter, harness, imports, setup, first_call,
-    and compiler if it was imported before them.
-    ``bursts`` has by metric the median of each burst, in order, and None for an excluded burst.
-    ``beside`` is made from it for the metrics that both workers of a round have bursts of: the log
-    of this worker's value ÷ the other worker's, over bursts that ran side by side. ``bursts`` is
-    emptied then.
+    ``beside`` is made from ``bursts`` for the metrics that both workers of a round have bursts of:
+    the log of this worker's value ÷ the other worker's, over bursts that ran side by side.
+    ``bursts`` is emptied then.
     ``bursts_measured`` counts all bursts, and ``bursts_set_aside`` those of them that were
     excluded. ``bursts_disturbed`` were disturbed but kept, because most of the worker's bursts
     were disturbed. ``disturbance`` is the commonest reason for either.
@@ -47,33 +40,21 @@ class WorkerOutput:
     store ``bursts``, ``bursts_delayed`` and ``with_delayed``.
     ``ancestor`` is the number, within the session, of the process that both workers of the round
     were forked from. It is 0 if they have no common ancestor.
-    ``generated_code`` is a digest of the code that Inductor generated into an empty compile cache.
     """
 
     case: str
     side: str
     round: int
-    values: Mapping[str, float]
     samples: int
-    missing: Mapping[str, str] = field(default_factory=dict)
     quantiles: tuple[float, ...] = ()
-    phases: Mapping[str, float] = field(default_factory=dict)
-    graph_events: tuple[GraphEvent, ...] = ()
+    bursts_measured: int = 0
     bursts_set_aside: int = 0
     bursts_disturbed: int = 0
     disturbance: str = ""
-    bursts: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)
-    warnings: tuple[str, ...] = ()
-    extra_metrics: tuple[Metric, ...] = ()
-    ancestor: int = 0
-    beside: Mapping[str, float] = field(default_factory=dict)
-    bursts_measured: int = 0
-    remarks: Mapping[str, Finding] = field(default_factory=dict)
-    first_calls: tuple[float, ...] = ()
     bursts_delayed: int = 0
     with_delayed: Mapping[str, float] = field(default_factory=dict)
-    generated_code: str = ""
-    output: Mapping[str, OutputPart] = field(default_factory=dict)
+    beside: Mapping[str, float] = field(default_factory=dict)
+    ancestor: int = 0
 
 
 @dataclass(frozen=True, slots=True)

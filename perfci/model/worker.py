@@ -6,8 +6,10 @@ A worker that measures answers a ``Measurement``, one that looks for cases a ``D
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
+from perfci.model import inherited
 from perfci.model.case import Case, Failure, Gate, Metric
 from perfci.model.finding import Finding
 
@@ -170,36 +172,71 @@ class ResultsFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Measurement:
+class Reading:
+    """Values of metrics in base units, and what else is known about them.
+
+    A hook of a collector returns one. Those of all hooks together are a part of a ``Measurement``,
+    and with the values that the parent computes, of a ``WorkerOutput``.
+
+    ``missing`` maps an absent metric to the reason, and ``remarks`` a metric to a finding on its
+    value, with a code of ``finding.OF_WORKERS``. Only ``reduce`` gives ``bursts``, for metrics
+    whose bursts are compared side by side: the median of each burst in order, or None for an
+    excluded burst. ``output`` has the parts of a call's output, by path.
+    """
+
+    values: Mapping[str, float] = field(default_factory=dict)
+    missing: Mapping[str, str] = field(default_factory=dict)
+    graph_events: tuple[GraphEvent, ...] = ()
+    warnings: tuple[str, ...] = ()
+    bursts: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)
+    remarks: Mapping[str, Finding] = field(default_factory=dict)
+    output: Mapping[str, OutputPart] = field(default_factory=dict)
+
+    def joined(self, other: Reading) -> Self:
+        """Return both readings as one. ``other`` comes last, and replaces values of one name."""
+        joined: dict[str, Any] = {}
+        for name, theirs in inherited(type(other), other).items():
+            ours = getattr(self, name)
+            joined[name] = {**ours, **theirs} if isinstance(ours, Mapping) else ours + theirs
+        return replace(self, **joined)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerReading(Reading):
+    """The reading of a whole worker. Times in s.
+
+    ``phases`` are the phases of cold start: interpreter, harness, imports, setup, first_call, and
+    compiler if it was imported before them. ``first_calls`` are the latencies of the first calls,
+    warm-up included. ``extra_metrics`` are the benchmark's own, and those of other distributions.
+    ``generated_code`` is a digest of the code that Inductor generated into an empty compile cache,
+    or empty.
+    """
+
+    phases: Mapping[str, float] = field(default_factory=dict)
+    first_calls: tuple[float, ...] = ()
+    extra_metrics: tuple[Metric, ...] = ()
+    generated_code: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement(WorkerReading):
     """A worker's raw answer, which the parent reduces to a ``WorkerOutput``.
 
     ``samples_ns`` (and ``device_samples_ns`` if there is a device) has each block's samples as
     base64 of little-endian signed 64-bit integers. ``values`` holds the metrics that are not
-    derived from samples, in base units. ``missing`` maps an absent metric to the reason, and
-    ``remarks`` a metric to a remark on its value. ``observed_ns`` maps a metric of observed time
-    to the time that each call of the blocks spent in it, lead-in calls included; it is encoded like
-    ``samples_ns``. ``results`` are files for the parent to read. ``generated_code`` is a digest of
-    the code that Inductor generated into an empty compile cache, or empty.
+    derived from samples. ``observed_ns`` maps a metric of observed time to the time that each call
+    of the blocks spent in it, lead-in calls included; it is encoded like ``samples_ns``.
+    ``results`` are files for the parent to read.
     """
 
     samples_ns: tuple[str, ...]
     blocks: tuple[WorkerBlock, ...]
     first_call_s: float
-    values: Mapping[str, float]
-    missing: Mapping[str, str] = field(default_factory=dict)
     device_samples_ns: tuple[str, ...] = ()
-    phases: Mapping[str, float] = field(default_factory=dict)
     items: float | None = None
     compiled: bool = False
-    graph_events: tuple[GraphEvent, ...] = ()
-    warnings: tuple[str, ...] = ()
-    extra_metrics: tuple[Metric, ...] = ()
-    remarks: Mapping[str, Finding] = field(default_factory=dict)
-    first_calls: tuple[float, ...] = ()
     observed_ns: Mapping[str, str] = field(default_factory=dict)
     results: tuple[ResultsFile, ...] = ()
-    generated_code: str = ""
-    output: Mapping[str, OutputPart] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,11 +20,19 @@ from operator import attrgetter
 from typing import TypeVar
 
 from perfci.metrics import METRICS, Collector, Reading, Warm, metric_groups
+from perfci.model import inherited
 from perfci.model.case import Metric
 from perfci.model.finding import DONE_ONCE, finding
 from perfci.model.measuring import DECIDING_ROUNDS, WorkerOutput
 from perfci.model.report import MOST_VALUES, Comparison, Estimate
-from perfci.model.worker import MOST_FIRST_CALLS, REPLACED, THROTTLED, Measurement, WorkerBlock
+from perfci.model.worker import (
+    MOST_FIRST_CALLS,
+    REPLACED,
+    THROTTLED,
+    Measurement,
+    WorkerBlock,
+    WorkerReading,
+)
 from perfci.stats.evidence import Evidence, paired_evidence, summarise, unpaired_evidence
 from perfci.stats.quantile import median, tail_quantile, upper_median
 from perfci.stats.t_tests import DayShift
@@ -85,29 +93,25 @@ def reduce(
         if group.collector is not Collector and group.name not in installed:
             why = f"{group.distribution} is not installed in the Python that measures"
             missing = {name: why for name in group.about if name not in values} | missing
+    all_missing = {**missing, **raw.missing}
+    changed = {
+        "values": values,
+        "missing": {name: why for name, why in all_missing.items() if name not in values},
+        "bursts": bursts,
+        "first_calls": raw.first_calls[:MOST_FIRST_CALLS],
+        "extra_metrics": tuple(extra.values()),
+    }
     return WorkerOutput(
+        **inherited(WorkerReading, raw) | changed,
         case=case,
         side=side,
         round=round_number,
-        values=values,
         samples=len(samples),
-        missing={
-            name: why for name, why in {**missing, **raw.missing}.items() if name not in values
-        },
         quantiles=tuple(tail_quantile(samples, q) for q in QUANTILES) if samples else (),
-        phases=raw.phases,
-        graph_events=raw.graph_events,
-        generated_code=raw.generated_code,
-        output=raw.output,
         bursts_measured=len(kept),
         bursts_set_aside=kept.count(False),
         bursts_disturbed=reasons.total() - kept.count(False),
         disturbance=next((reason for reason, _ in reasons.most_common(1)), ""),
-        bursts=bursts,
-        warnings=raw.warnings,
-        remarks=raw.remarks,
-        first_calls=raw.first_calls[:MOST_FIRST_CALLS],
-        extra_metrics=tuple(extra.values()),
         ancestor=ancestor,
         bursts_delayed=disturbances.count(_DELAYED),
         with_delayed=_with_delayed(values, bursts, kept, disturbances, read),

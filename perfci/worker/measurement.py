@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING, Any
 from perfci.clock import monotonic_ns, perf_counter_ns
 from perfci.collector import Work
 from perfci.errors import Unusable
-from perfci.metrics import NOTHING, MetricGroup, Reading, Scene, metric_groups
+from perfci.metrics import NOTHING, MetricGroup, Observation, Reading, Scene, metric_groups
 from perfci.metrics.graphs import frames_traced, generated_code
 from perfci.metrics.observed.allocator import have_children_give_back
 from perfci.metrics.observed.processes import resident
+from perfci.model import inherited
 from perfci.model.case import Metric
 from perfci.model.worker import MOST_FIRST_CALLS, Measurement, WorkOrder
 from perfci.worker.bursts import Bursts, Garbage, StrayCopies, encoded, warm_up
@@ -138,17 +139,12 @@ class _Measuring:
             device_samples_ns=tuple(map(encoded, session.device_samples)),
             blocks=(),
             first_call_s=first.took_s,
-            values=reading.values,
-            missing=reading.missing,
+            **inherited(Reading, reading),
             phases=self._phases(set_up_ns, first),
             items=work.items,
             compiled=first.compiled,
-            graph_events=reading.events,
-            warnings=reading.warnings,
-            remarks=reading.remarks,
             results=reading.results,
             generated_code=self._generated_code(first),
-            output=reading.output,
             first_calls=tuple(taken / 1e9 for taken in early),
             observed_ns={name: _encoded_ns(seconds) for name, seconds in reading.calls.items()},
             extra_metrics=(*(each.metric for each in work.metrics), *self._collectors.of_others()),
@@ -272,7 +268,7 @@ class _Collectors:
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
         self._collectors = [(group, group.collector(scene)) for group in metric_groups()]
-        self.reading = NOTHING
+        self.reading = Observation()
 
     def take(self, hook: str, *given: Any) -> None:
         """Call a hook of each collector, and join the readings it returns."""

@@ -35,7 +35,7 @@ for work in works:
     work.call()
     work.call()
 heard = watch.summary(of)
-events = [asdict(event) for event in heard.events]
+events = [asdict(event) for event in heard.graph_events]
 sys.stderr.flush()
 print(json.dumps([heard.values, heard.missing, events, heard.warnings]))
 """

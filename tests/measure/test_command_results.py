@@ -27,7 +27,9 @@ def entry(name: str, nanoseconds: float, **more: Any) -> dict[str, Any]:
 
 
 def read(*files: ResultsFile) -> Measurement:
-    raw = Measurement((), (), 1.0, {"latency_p50": 1.0}, results=files)
+    raw = Measurement(
+        samples_ns=(), blocks=(), first_call_s=1.0, values={"latency_p50": 1.0}, results=files
+    )
     return with_results(raw)
 
 

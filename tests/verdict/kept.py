@@ -152,11 +152,11 @@ def _drawn(name: str, rng: Random) -> KeptCase:
                 values.pop("cold_start")
             outputs.append(
                 WorkerOutput(
-                    name,
-                    side,
-                    number,
-                    values,
-                    100,
+                    case=name,
+                    side=side,
+                    round=number,
+                    values=values,
+                    samples=100,
                     missing={lost: "gone"} if lost else {},
                     phases={"setup": p50, "imports": 1.0 * times},
                     bursts={"latency_p50": (*bursts[:3], None if far else bursts[3])},
