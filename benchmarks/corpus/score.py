@@ -21,7 +21,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -38,8 +38,9 @@ from benchmarks.corpus.sessions import (
 )
 from benchmarks.statistics.scoring import markdown, percent
 from perfci.measure.kept_bursts import KeptSession
+from perfci.metrics import METRICS
 from perfci.model.report import Comparison
-from perfci.verdict.policy import MetricPolicy, Policy
+from perfci.verdict.policy import Policy
 
 ROOT = Path(__file__).resolve().parents[2]
 LATENCY = "latency_p50"
@@ -60,7 +61,7 @@ main(sys.argv[1:])
 """Another checkout's perfci, and its ``replay.py``, which knows its functions; the rest is ours."""
 POLICIES = {
     "5 %": Policy(),
-    "2 %": Policy(metrics={LATENCY: MetricPolicy(0.02, "fail", "inconclusive")}),
+    "2 %": Policy(metrics={LATENCY: replace(METRICS[LATENCY], threshold=0.02)}),
 }
 _LOADS = ((2.0, "below 2"), (4.0, "2 to 4"), (6.0, "4 to 6"), (math.inf, "6 and more"))
 _PRECISE = {LATENCY, "latency_p95"}

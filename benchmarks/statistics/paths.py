@@ -16,6 +16,7 @@ import numpy as np
 
 from benchmarks.statistics.noise import MODELS, Array, Model, Rng, Seen
 from perfci.measure.progress import CaseNeeds, CaseState, case_states
+from perfci.metrics import METRICS
 from perfci.model.case import Case
 from perfci.model.measuring import MeasureSettings, WorkerOutput
 from perfci.model.report import Comparison
@@ -23,7 +24,7 @@ from perfci.stats.t_tests import DayShift
 from perfci.verdict.anchors import choose_anchors, day_shifts, may_decide
 from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.decision import decide
-from perfci.verdict.policy import MetricPolicy, Policy
+from perfci.verdict.policy import Policy
 from perfci.verdict.row_status import adjust, suspects
 from perfci.verdict.stopping import rounds_of_ancestor
 
@@ -62,7 +63,7 @@ Pair = Callable[[int, int, int], tuple[WorkerOutput, WorkerOutput]]
 
 def policy_with(threshold: float) -> Policy:
     """Return the default policy but for latency's threshold."""
-    return Policy(metrics={METRIC: MetricPolicy(threshold, "fail", "inconclusive")})
+    return Policy(metrics={METRIC: replace(METRICS[METRIC], threshold=threshold)})
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ from perfci.model.codec import CodecError, decode, encode
 from perfci.model.measuring import DECIDING_ROUNDS
 from perfci.model.words import words
 from perfci.units import counted, format_change, format_value
-from perfci.verdict.policy import MetricPolicy, Policy, metric_policy, standard_error, worse_by
+from perfci.verdict.policy import Policy, standard_error, worse_by
 
 if TYPE_CHECKING:
     from perfci.model.report import Comparison, Report
@@ -339,19 +339,12 @@ def _nothing_moved(report: Report, metric: str) -> PerfciError:
     )
 
 
-def gated(policy: Policy, metric: str, threshold: float | None = None) -> Policy:
+def gated(policy: Policy, metric: str, threshold: float) -> Policy:
     """Return a policy in which ``metric`` alone decides how many rounds a session has.
 
-    A change in either direction counts. Other metrics are only shown. Without ``threshold``,
-    ``metric`` keeps its own.
+    A change in either direction counts. Other metrics are only shown.
     """
-    usual = policy.metrics.get(metric)
-    if usual is None:
-        usual = metric_policy(METRICS[metric]) if metric in METRICS else None
-    metrics = {name: replace(policy.of(known), gate="info") for name, known in METRICS.items()}
-    metrics[metric] = MetricPolicy(usual.threshold if usual else 0.05, "fail", "inconclusive")
-    margins = {} if threshold is None else {metric: threshold}
-    return replace(policy, metrics=metrics, margins=margins, two_sided=True)
+    return replace(policy, searched=metric, margin=threshold, two_sided=True)
 
 
 def ends_threshold(policy: Policy, metric: str, size: float | None = None) -> float:

@@ -25,12 +25,13 @@ from perfci.config.keys import AcceptTable, Keys, ProjectKeys, QuietTable
 from perfci.errors import UsageError
 from perfci.files import parse_toml, read_regular
 from perfci.metrics import METRICS
+from perfci.model.case import Metric
 from perfci.model.measuring import MeasureSettings
 from perfci.suites import has_own_files, usual_place
 from perfci.trend import TrendSettings
 from perfci.units import parse_share
 from perfci.verdict.acceptance import Acceptance
-from perfci.verdict.policy import MetricPolicy, Policy, default_policy
+from perfci.verdict.policy import Policy, with_threshold
 
 T = TypeVar("T")
 OWN_FILE = "perfci.toml"
@@ -49,7 +50,7 @@ class Config(ProjectKeys, frozen=True):
 
     settings: MeasureSettings = MeasureSettings()
     quiet: QuietTable = QuietTable()
-    policy: Policy = structs_field(default_factory=default_policy)
+    policy: Policy = structs_field(default_factory=Policy)
     trend: TrendSettings = TrendSettings()
     accept: tuple[Acceptance, ...] = ()
 
@@ -208,8 +209,8 @@ def _max_rounds(keys: Keys, location: KeyLocation) -> int:
     return keys.max_rounds
 
 
-def _metric_policies(keys: Keys, location: KeyLocation) -> dict[str, MetricPolicy]:
-    policies = dict(default_policy().metrics)
+def _metric_policies(keys: Keys, location: KeyLocation) -> dict[str, Metric]:
+    policies = {}
     for name, table in keys.metrics.items():
         given = {key: value for key, value in structs.asdict(table).items() if value is not UNSET}
         if name not in METRICS:
@@ -217,10 +218,12 @@ def _metric_policies(keys: Keys, location: KeyLocation) -> dict[str, MetricPolic
         if "share" in given and not METRICS[name].share:
             others = [key for key in table.__struct_fields__ if key != "share"]
             raise location.key(name).unknown("share", others)
+        metric = METRICS[name]
         if "threshold" in given:
-            given["threshold"] = _threshold(name, given["threshold"], location, f"{name}.threshold")
-            policies[name] = policies[name].with_threshold(given["threshold"])
-        policies[name] = replace(policies[name], **given)
+            written = given.pop("threshold")
+            threshold = _threshold(name, written, location, f"{name}.threshold")
+            metric = with_threshold(metric, threshold)
+        policies[name] = replace(metric, **given)
     return policies
 
 

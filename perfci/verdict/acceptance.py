@@ -15,12 +15,12 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
 from perfci.metrics import METRICS
-from perfci.model.case import Gate, Metric
+from perfci.model.case import Gate
 from perfci.model.finding import Finding, Reason, finding, stated
 from perfci.model.report import Accepted, Comparison, Report, Verdict
 from perfci.verdict.case_comparisons import empty_row, exact_status_at
 from perfci.verdict.decision import kept_from_passing, placeholder, was_measured, with_verdict
-from perfci.verdict.policy import MetricPolicy, Policy, threshold_of, worse_by
+from perfci.verdict.policy import Policy, threshold_at, threshold_of, worse_by
 from perfci.verdict.row_status import adjust, moved_untouched
 
 _WORST_FIRST = ("fail", "error", "inconclusive", "pass")
@@ -293,14 +293,14 @@ def _badness(row: Comparison) -> int:
 def _by_the_stricter(
     row: Comparison, policy: Policy, base: Mapping[tuple[str, str], float | None]
 ) -> Comparison:
-    here = _policy_here(row.case, METRICS.get(row.metric), policy)
     held_to = row
-    if here is not None:
+    if row.metric in METRICS:
+        here = policy.for_case(METRICS[row.metric], row.case)
         value, whole = base.get((row.case, row.metric)), base.get((row.case, here.whole))
         held_to = replace(
             row,
             gate=min(row.gate, here.gate, key=_STRICTEST_FIRST.index),
-            threshold=min(row.threshold, here.threshold_for(value, whole)),
+            threshold=min(row.threshold, threshold_at(here, value, whole)),
         )
     if moved_untouched(held_to):
         return replace(held_to, status="inconclusive", findings=(finding("moved-in-one-round"),))
@@ -317,17 +317,8 @@ def _lost(
     for case in dict.fromkeys(row.case for row in rows if was_measured(row)):
         only = reported.get(case.partition("[")[0])
         for metric in METRICS.values():
-            here = _policy_here(case, metric, policy)
+            here = policy.for_case(metric, case)
             expected = metric.always and (only is None or metric.name in only)
-            if here and here.gate == "fail" and expected and (case, metric.name) not in there:
+            if here.gate == "fail" and expected and (case, metric.name) not in there:
                 why = finding("not-reported", metric=metric.name)
-                yield empty_row(case, metric, here, "removed", why)
-
-
-def _policy_here(case: str, metric: Metric | None, policy: Policy) -> MetricPolicy | None:
-    """Return what ``policy`` says of a case's metric, None for a metric that it doesn't know."""
-    if metric is None:
-        return None
-    configured = policy.of(metric)
-    own = policy.thresholds.get(case.partition("[")[0], {}).get(metric.name)
-    return configured if own is None else configured.with_threshold(own)
+                yield empty_row(case, here, "removed", why)

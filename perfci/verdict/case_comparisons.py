@@ -22,7 +22,7 @@ from perfci.model.status import Status
 from perfci.stats.quantile import upper_median
 from perfci.stats.t_tests import DayShift, no_evidence, sign_flip_p
 from perfci.verdict.caveats import caveat_of_quota
-from perfci.verdict.policy import MetricPolicy, Policy, margin
+from perfci.verdict.policy import Policy, margin, threshold_at
 from perfci.verdict.sampled_comparisons import (
     Values,
     compare_pairs,
@@ -66,7 +66,7 @@ def compare_case(
     other metrics are filled in last (``_with_thresholds``).
     """
     rows: list[Comparison] = []
-    rules: dict[str, MetricPolicy] = {}
+    compared: dict[str, Metric] = {}
     ruled = rulings(base, head)
     base, head = comparable(base, head)
     remarks = _remarks(head)
@@ -76,24 +76,23 @@ def compare_case(
     if delayed:
         affected_metrics = {name for output in (*base, *head) for name in output.with_delayed}
         base, head = _with_delayed(base), _with_delayed(head)
-    for metric in _metrics(case, (*base, *head)):
-        rule = policy.for_metric(metric, case)
+    for metric in _metrics(case, (*base, *head), policy):
         remark = remarks.get(metric.name, ())
         delay = (delayed,) if delayed and metric.name in affected_metrics else ()
-        empty = empty_row(case.id, metric, rule, "inconclusive", *remark, *delay)
+        empty = empty_row(case.id, metric, "inconclusive", *remark, *delay)
         base_filled, head_filled = (
             _with_zeros(metric.name, base, head) if metric.zero_if_absent else (base, head)
         )
         before, after = Values.of(base_filled, metric.name), Values.of(head_filled, metric.name)
         ruling = ruled.get(metric.name)
-        if ruling and (ruling.ratio is None or ruling.ratio > 1.0 + rule.threshold):
+        if ruling and (ruling.ratio is None or ruling.ratio > 1.0 + metric.threshold):
             sides = (side.exact_estimate() if side.values else None for side in (before, after))
             rows.append(without_numbers(empty, ruling, *sides))
         elif before.values and after.values:
-            rules[metric.name] = rule
+            compared[metric.name] = metric
             sessions = None if paired else _by_session(base_filled, base_sessions, metric.name)
             day = days.get(metric.name)
-            row = _compare_values(empty, metric, policy, rule, (before, after), sessions, day)
+            row = _compare_values(empty, metric, policy, (before, after), sessions, day)
             if row.ratio is not None and row.method != "exact" and "s" in metric.unit.split("/"):
                 row = replace(row, caveat=throttled or row.caveat)
             rows.append(replace(row, disturbance=disturbance))
@@ -102,7 +101,7 @@ def compare_case(
         elif metric.name not in METRICS and (lacking := _lacking(metric.name, base, head)):
             estimate = after.exact_estimate() if after.values else None
             rows.append(replace(empty, head=estimate, findings=(*empty.findings, lacking)))
-    rows = _with_threads(_with_thresholds(rows, rules))
+    rows = _with_threads(_with_thresholds(rows, compared))
     return tuple(rows if _more_imbalanced(rows) else map(_without_blame, rows))
 
 
@@ -110,7 +109,6 @@ def _compare_values(
     empty: Comparison,
     metric: Metric,
     policy: Policy,
-    rule: MetricPolicy,
     sides: tuple[Values, Values],
     sessions: Sequence[Sequence[float]] | None,
     day: DayShift | None,
@@ -121,8 +119,8 @@ def _compare_values(
     is the distance of today from them, where it is known.
     """
     base, head = sides
-    if metric.kind == "exact" and is_exact(metric, base.values, head.values, rule.threshold):
-        threshold = rule.threshold_for(upper_median(base.values))
+    if metric.kind == "exact" and is_exact(metric, base.values, head.values):
+        threshold = threshold_at(metric, upper_median(base.values))
         row = _exact_row(replace(empty, threshold=threshold), metric, base, head)
     elif sessions is None:
         row = compare_pairs(empty, metric, policy, base, head)
@@ -137,15 +135,14 @@ def number_rows(
     """Return the metrics of a side that was measured alone. They are compared with nothing."""
     rows = []
     remarks = _remarks(outputs)
-    for metric in _metrics(case, outputs):
+    for metric in _metrics(case, outputs, policy):
         side = Values.of(outputs, metric.name)
         if side.values:
-            rule = policy.for_metric(metric, case)
-            row = empty_row(case.id, metric, rule, "new", *remarks.get(metric.name, ()))
+            row = empty_row(case.id, metric, "new", *remarks.get(metric.name, ()))
             exact = (
                 metric.kind == "exact"
                 and all(map(math.isfinite, side.values))
-                and is_exact(metric, side.values, side.values, row.threshold)
+                and is_exact(metric, side.values, side.values)
             )
             estimate = (
                 side.exact_estimate() if exact else side.estimate(logarithmic=not metric.absolute)
@@ -173,14 +170,13 @@ def left_out(
         side = Values.of(base, metric.name)
         reported = base_reported is None or metric.name in base_reported
         if metric.name not in case.metrics and reported and side.values:
-            row = empty_row(case.id, metric, policy.for_metric(metric, case), "removed", LEFT_OUT)
+            known = policy.for_case(metric, case.id, case.thresholds)
+            row = empty_row(case.id, known, "removed", LEFT_OUT)
             rows.append(replace(row, base=side.estimate(logarithmic=not metric.absolute)))
     return tuple(rows)
 
 
-def empty_row(
-    case: str, metric: Metric, rule: MetricPolicy, status: Status, *findings: Finding
-) -> Comparison:
+def empty_row(case: str, metric: Metric, status: Status, *findings: Finding) -> Comparison:
     """Return a comparison without numbers."""
     numbers: dict[str, Any] = dict.fromkeys(_NUMBERS)
     return Comparison(
@@ -188,9 +184,9 @@ def empty_row(
         metric=metric.name,
         unit=metric.unit,
         status=status,
-        gate=rule.gate,
+        gate=metric.gate,
         method="none",
-        threshold=rule.threshold,
+        threshold=metric.threshold,
         findings=findings,
         direction=metric.direction,
         **numbers,
@@ -236,20 +232,20 @@ def _by_session(
 
 
 def _with_thresholds(
-    rows: Sequence[Comparison], rules: Mapping[str, MetricPolicy]
+    rows: Sequence[Comparison], compared: Mapping[str, Metric]
 ) -> list[Comparison]:
-    """Return ``rows`` with the thresholds that ``rules`` give at base's values.
+    """Return ``rows`` with the thresholds of the metrics ``compared``, at base's values.
 
-    A metric's threshold may depend on the value of another metric (``rule.whole``), so all rows
-    are needed.
+    A threshold may depend on the value of another metric (``Metric.whole``), so all rows are
+    needed.
     """
     base = {row.metric: row.base.center for row in rows if row.base}
 
     def threshold(row: Comparison) -> float:
-        rule = rules.get(row.metric)
-        if rule is None:
+        metric = compared.get(row.metric)
+        if metric is None:
             return row.threshold
-        return rule.threshold_for(base.get(row.metric), base.get(rule.whole))
+        return threshold_at(metric, base.get(metric.name), base.get(metric.whole))
 
     return [replace(row, threshold=threshold(row)) for row in rows]
 
@@ -316,14 +312,15 @@ def _remarks(outputs: Iterable[WorkerOutput]) -> dict[str, tuple[Finding, ...]]:
     return findings
 
 
-def _metrics(case: Case, outputs: Sequence[WorkerOutput]) -> Iterator[Metric]:
-    """Yield the metrics to report, in their order; ``Case.metrics`` limits perfci's own only."""
-    for metric in METRICS.values():
-        if case.metrics is None or metric.name in case.metrics:
-            yield metric
+def _metrics(case: Case, outputs: Sequence[WorkerOutput], policy: Policy) -> Iterator[Metric]:
+    """Yield the metrics to report, in their order, each with its policy for ``case``.
+
+    ``Case.metrics`` limits perfci's own only.
+    """
     extra = {metric.name: metric for output in outputs for metric in output.extra_metrics}
-    for name in sorted(extra.keys() - METRICS.keys()):
-        yield extra[name]
+    own = [m for m in METRICS.values() if case.metrics is None or m.name in case.metrics]
+    for metric in (*own, *(extra[name] for name in sorted(extra.keys() - METRICS.keys()))):
+        yield policy.for_case(metric, case.id, case.thresholds)
 
 
 def _exact_row(empty: Comparison, metric: Metric, base: Values, head: Values) -> Comparison:
@@ -359,9 +356,7 @@ def _disturbance(outputs: Iterable[WorkerOutput]) -> str:
     return reasons.most_common(1)[0][0] if reasons else ""
 
 
-def is_exact(
-    metric: Metric, base: Sequence[float], head: Sequence[float], threshold: float
-) -> bool:
+def is_exact(metric: Metric, base: Sequence[float], head: Sequence[float]) -> bool:
     """Say whether the workers agree, so that the metric is compared exactly, without a test.
 
     Workers agree if each side's values lie within a tenth of the threshold. With a threshold of 0
@@ -371,21 +366,22 @@ def is_exact(
     each. A value that isn't finite counts as agreeing, because such a row is not tested.
     """
     few = min(len(base), len(head)) < DECIDING_ROUNDS
-    if metric.absolute and threshold > 0.0 and few:
+    if metric.absolute and metric.threshold > 0.0 and few:
         enough = min(len(base), len(head)) >= AGREEING_ROUNDS
-        return enough and _agree(metric, (*base, *head), threshold)
-    return all(_agree(metric, values, threshold) for values in (base, head))
+        return enough and _agree(metric, (*base, *head))
+    return all(_agree(metric, values) for values in (base, head))
 
 
-def _agree(metric: Metric, values: Sequence[float], threshold: float) -> bool:
+def _agree(metric: Metric, values: Sequence[float]) -> bool:
     lo, hi = min(values), max(values)
     if not math.isfinite(lo) or not math.isfinite(hi):
         return True
     if metric.absolute:
-        return hi - lo <= _AGREEING_SHARE * threshold
+        return hi - lo <= _AGREEING_SHARE * metric.threshold
     if metric.floor is not None:
         lo, hi = max(lo, metric.floor), max(hi, metric.floor)
-    return lo == hi or (lo > 0.0 and math.log(hi / lo) <= _AGREEING_SHARE * math.log1p(threshold))
+    most = _AGREEING_SHARE * math.log1p(metric.threshold)
+    return lo == hi or (lo > 0.0 and math.log(hi / lo) <= most)
 
 
 def compare_exactly(

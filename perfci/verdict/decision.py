@@ -101,8 +101,7 @@ def new_cases(rows: Iterable[Comparison]) -> set[str]:
 
 def placeholder(case: str, status: Status, policy: Policy, *reasons: Finding) -> Comparison:
     """Return a row without numbers for a whole case, with the reasons as its findings."""
-    metric = METRICS[_STANDS_FOR_CASE]
-    return empty_row(case, metric, policy.of(metric), status, *reasons)
+    return empty_row(case, policy.of(METRICS[_STANDS_FOR_CASE]), status, *reasons)
 
 
 def failed_finding(failure: Failure) -> Finding:

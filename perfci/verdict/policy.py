@@ -10,9 +10,10 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 from perfci.metrics import METRICS
-from perfci.model.case import Case, Gate, Metric, Undecided
+from perfci.model.case import Metric, Undecided
 from perfci.model.measuring import DECIDING_ROUNDS, MeasureSettings
 from perfci.model.report import Comparison
 from perfci.stats.evidence import look_confidence
@@ -22,38 +23,18 @@ _DEFAULT = MeasureSettings()
 
 
 @dataclass(frozen=True, slots=True)
-class MetricPolicy:
-    """One metric's policy: see ``Metric`` for what the fields mean."""
-
-    threshold: float
-    gate: Gate
-    undecided: Undecided
-    share: float = 0.0
-    whole: str = ""
-    share_of_whole: float = 0.0
-
-    def threshold_for(self, base: float | None, whole: float | None = None) -> float:
-        """Return the threshold at base's value ``base``, and the value ``whole`` of its whole."""
-        of_whole = self.share_of_whole * (whole or 0.0)
-        return max(self.threshold, self.share * (base or 0.0), of_whole)
-
-    def with_threshold(self, threshold: float) -> MetricPolicy:
-        """Return the policy with a threshold that was set. It replaces the whole's share."""
-        return replace(self, threshold=threshold, whole="", share_of_whole=0.0)
-
-
-@dataclass(frozen=True, slots=True)
 class Policy:
     """The rules by which a change counts as a regression.
 
     ``alpha`` is the chance of a false alarm in a whole report, ``cohens_d`` the least effect
     size in a ``check``. After each of ``looks[0]`` to ``looks[1]`` rounds a session may stop: the
-    intervals of pairs are corrected for that. ``metrics`` holds configured policies; a metric
-    without one keeps its own defaults. ``thresholds`` are by benchmark and metric. ``margins`` are
-    thresholds that a search sets, by metric: they replace all others. With ``strict`` an
-    inconclusive verdict exits with 3. ``allow_broken`` names cases that may fail on both sides, by
-    their id or benchmark, with ``*`` for any text. ``two_sided``: rounds also decide whether head
-    is better or unchanged, which a search asks and no verdict does.
+    intervals of pairs are corrected for that. ``metrics`` has metrics with the policy that is
+    configured; the others keep their own defaults. ``thresholds`` are by benchmark and metric.
+    With ``strict`` an inconclusive verdict exits with 3. ``allow_broken`` names cases that may fail
+    on both sides, by their id or benchmark, with ``*`` for any text.
+
+    A search sets the others. ``two_sided``: rounds also decide whether head is better or unchanged,
+    which no verdict asks. The metric ``searched`` alone gates, with the threshold ``margin``.
     """
 
     alpha: float = 0.01
@@ -62,22 +43,34 @@ class Policy:
     strict: bool = False
     allow_broken: tuple[str, ...] = ()
     two_sided: bool = False
-    metrics: Mapping[str, MetricPolicy] = field(default_factory=dict)
+    metrics: Mapping[str, Metric] = field(default_factory=dict)
     thresholds: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    margins: Mapping[str, float] = field(default_factory=dict)
+    searched: str = ""
+    margin: float = 0.0
 
-    def of(self, metric: Metric) -> MetricPolicy:
-        """Return ``metric``'s policy for all cases: its own defaults where none is configured."""
-        return self.metrics.get(metric.name) or metric_policy(metric)
+    def of(self, metric: Metric) -> Metric:
+        """Return ``metric`` with its policy for all cases."""
+        metric = self.metrics.get(metric.name, metric)
+        if not self.searched:
+            return metric
+        if metric.name != self.searched:
+            return replace(metric, gate="info")
+        searched = replace(metric, gate="fail", undecided="inconclusive", share=0.0)
+        return with_threshold(searched, self.margin)
 
-    def for_metric(self, metric: Metric, case: Case) -> MetricPolicy:
-        """Return ``metric``'s policy for ``case``: the benchmark's own threshold wins."""
+    def for_case(
+        self, metric: Metric, case: str, own: Mapping[str, float] = MappingProxyType({})
+    ) -> Metric:
+        """Return ``metric`` with its policy for ``case``.
+
+        ``own`` are thresholds of the benchmark itself, by metric. They win.
+        """
         configured = self.of(metric)
-        if metric.name in self.margins:
-            return replace(configured.with_threshold(self.margins[metric.name]), share=0.0)
-        given = self.thresholds.get(case.benchmark, {})
-        threshold = case.thresholds.get(metric.name, given.get(metric.name))
-        return configured if threshold is None else configured.with_threshold(threshold)
+        given = self.thresholds.get(case.partition("[")[0], {})
+        threshold = own.get(metric.name, given.get(metric.name))
+        if threshold is None or self.searched == metric.name:
+            return configured
+        return with_threshold(configured, threshold)
 
     def confidence(self, metric: Metric) -> float:
         """Return the confidence of the interval of ``metric``'s pairs at one look.
@@ -103,25 +96,19 @@ class Policy:
 
         A benchmark's own metric that gates has to be decided.
         """
-        known = self.metrics.get(metric) or METRICS.get(metric)
-        return known.undecided if known else "inconclusive"
+        known = METRICS.get(metric)
+        return self.of(known).undecided if known else "inconclusive"
 
 
-def metric_policy(metric: Metric) -> MetricPolicy:
-    """Return the defaults that ``metric`` carries."""
-    return MetricPolicy(
-        metric.threshold,
-        metric.gate,
-        metric.undecided,
-        metric.share,
-        metric.whole,
-        metric.share_of_whole,
-    )
+def with_threshold(metric: Metric, threshold: float) -> Metric:
+    """Return ``metric`` with a threshold that was set. It replaces the whole's share."""
+    return replace(metric, threshold=threshold, whole="", share_of_whole=0.0)
 
 
-def default_policy() -> Policy:
-    """Return the policy without any configuration, with every metric's defaults spelled out."""
-    return Policy(metrics={name: metric_policy(metric) for name, metric in METRICS.items()})
+def threshold_at(metric: Metric, base: float | None, whole: float | None = None) -> float:
+    """Return the threshold at base's value ``base``, and the value ``whole`` of its whole."""
+    of_whole = metric.share_of_whole * (whole or 0.0)
+    return max(metric.threshold, metric.share * (base or 0.0), of_whole)
 
 
 def margin(threshold: float) -> tuple[float, float]:

@@ -224,9 +224,11 @@ def test_a_benchmarks_threshold_goes_before_the_metrics_and_its_own_before_both(
     latency = METRICS["latency_p50"]
     encoder, own = case(), case(thresholds={"latency_p50": 0.02})
     other = case("decoder", benchmark="decoder")
-    found = [policy.for_metric(latency, one).threshold for one in (encoder, own, other)]
+    found = [
+        policy.for_case(latency, one.id, one.thresholds).threshold for one in (encoder, own, other)
+    ]
     assert found == [0.08, 0.02, 0.03]
-    assert policy.for_metric(latency, encoder).undecided == "pass"
+    assert policy.for_case(latency, encoder.id).undecided == "pass"
 
 
 @pytest.mark.parametrize("line", ["latency_p51 = 0.1", "latency_p50 = -1", "latency_p50 = 'five'"])

@@ -18,7 +18,7 @@ from perfci.measure.progress import Journal
 from perfci.measure.session import Session, SessionOptions
 from perfci.model.measuring import MeasureSettings
 from perfci.verdict.case_comparisons import compare_case
-from perfci.verdict.policy import default_policy
+from perfci.verdict.policy import Policy
 from tests.verdict.workers import case, worker
 
 OWN = (0.001, -0.002, 0.002, 0.0, -0.001, 0.001, -0.001, 0.0, 0.002, -0.002, 0.001, -0.001)
@@ -53,7 +53,7 @@ def rounds_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
             ],
             differences=Differences(),
             config=SimpleNamespace(
-                policy=default_policy(),
+                policy=Policy(),
                 pattern="bench_*.py",
                 settings=MeasureSettings(rounds=5, max_rounds=12),
                 quiet=SimpleNamespace(fork=False, threads=True),

@@ -14,7 +14,7 @@ from perfci.model.report import Comparison  # noqa: E402
 from perfci.model.words import words  # noqa: E402
 from perfci.verdict.case_comparisons import compare_case  # noqa: E402
 from perfci.verdict.decision import decide  # noqa: E402
-from perfci.verdict.policy import default_policy  # noqa: E402
+from perfci.verdict.policy import Policy  # noqa: E402
 from perfci.verdict.row_status import adjust  # noqa: E402
 from tests.verdict.workers import case, worker  # noqa: E402
 
@@ -91,7 +91,7 @@ def compared(base: list[float], head: list[float]) -> Comparison:
         [worker(side, number, {NAME: value}) for number, value in enumerate(values, start=1)]
         for side, values in (("base", base), ("head", head))
     )
-    policy = default_policy()
+    policy = Policy()
     (row,) = adjust(compare_case(case(), *sides, policy, paired=True), policy)
     return row
 
@@ -99,7 +99,7 @@ def compared(base: list[float], head: list[float]) -> Comparison:
 def test_ranks_that_differ_on_head_alone_fail_and_those_that_always_did_do_not() -> None:
     row = compared([0.0, 0.0], [1.0, 1.0])
     assert (row.status, row.gate, row.method) == ("regressed", "fail", "exact")
-    assert decide((row,), (), default_policy()).status == "fail"
+    assert decide((row,), (), Policy()).status == "fail"
     assert compared([1.0, 1.0], [1.0, 1.0]).status == "unchanged"
     assert compared([1.0, 1.0], [0.0, 0.0]).status == "improved"
 
@@ -107,4 +107,4 @@ def test_ranks_that_differ_on_head_alone_fail_and_those_that_always_did_do_not()
 def test_ranks_that_differ_in_some_rounds_of_head_are_not_passed() -> None:
     row = compared([0.0] * 5, [0.0, 1.0, 0.0, 1.0, 0.0])
     assert row.status == "inconclusive"
-    assert decide((row,), (), default_policy()).status == "inconclusive"
+    assert decide((row,), (), Policy()).status == "inconclusive"

@@ -10,9 +10,9 @@ import pytest
 
 from perfci.metrics.graphs import generated_code
 from perfci.verdict.case_comparisons import compare_case
-from perfci.verdict.policy import MetricPolicy, Policy, default_policy
+from perfci.verdict.policy import Policy
 from perfci.verdict.row_status import adjust
-from tests.verdict.workers import case, side, worker
+from tests.verdict.workers import case, held_to, side, worker
 
 
 def compiled(base: str, head: str, slower: float) -> str:
@@ -22,10 +22,10 @@ def compiled(base: str, head: str, slower: float) -> str:
         case(),
         [replace(output, generated_code=base) for output in before],
         [replace(output, generated_code=head) for output in after],
-        default_policy(),
+        Policy(),
         paired=True,
     )
-    (row,) = adjust(rows, default_policy())
+    (row,) = adjust(rows, Policy())
     return row.status
 
 
@@ -65,7 +65,7 @@ def test_more_than_pairs_of_one_commit_differ_by_is_slower(
 ) -> None:
     values = [{"compile_time": 8.0, count: 8.0} for _ in pairs]
     head = [{"compile_time": 8.0 * ratio, count: 8.0 + more} for ratio in pairs]
-    policy = Policy(metrics={"compile_time": MetricPolicy(threshold, "fail", "pass")})
+    policy = Policy(metrics=held_to("compile_time", threshold, "fail"))
     rows = compare_case(
         case(),
         [worker("base", n, each, generated_code="a1") for n, each in enumerate(values, 1)],

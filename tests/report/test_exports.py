@@ -11,7 +11,7 @@ import pytest
 from perfci.report.exporters.junit import render as render_junit
 from perfci.report.templates import template_folder
 from perfci.verdict.decision import decide
-from perfci.verdict.policy import default_policy
+from perfci.verdict.policy import Policy
 from tests.report.examples import (
     EAGER,
     FORMS,
@@ -68,7 +68,7 @@ def test_every_format_renders_every_report(form: str) -> None:
 @pytest.mark.parametrize("form", ["terminal", "markdown", "junit"])
 def test_where_head_has_no_graph_to_count_breaks_in_that_is_the_change(form: str) -> None:
     lost = replace(row(EAGER, "graph_breaks", 0, 0, "regressed"), head=None, difference=None)
-    report = replace(rich_report(), results=(lost,), verdict=decide((lost,), (), default_policy()))
+    report = replace(rich_report(), results=(lost,), verdict=decide((lost,), (), Policy()))
     assert "not compiled" in rendered(report, form).replace("\N{NO-BREAK SPACE}", " ")
 
 

@@ -21,7 +21,7 @@ from perfci.report.exporters.json import render as render_json
 from perfci.report.reading import read_report
 from perfci.verdict.acceptance import enforced
 from perfci.verdict.decision import decide, failure_rows, placeholder, require_gate
-from perfci.verdict.policy import MetricPolicy, Policy
+from perfci.verdict.policy import Policy
 from perfci.verdict.row_status import adjust
 from tests.report.examples import (
     EAGER,
@@ -33,7 +33,7 @@ from tests.report.examples import (
     row,
 )
 from tests.verdict.shards import POLICY, paired, shard, stored
-from tests.verdict.workers import failure
+from tests.verdict.workers import failure, held_to
 
 PASS = Verdict("pass", ())
 SLOW = adjust([paired("a", 1.5)], POLICY)[0]
@@ -133,7 +133,7 @@ _ROWS: tuple[Callable[[str, float], tuple[Comparison, ...]], ...] = (
 )
 _POLICIES = (
     POLICY,
-    replace(POLICY, metrics={"latency_p50": MetricPolicy(0.05, "fail", "pass")}),
+    replace(POLICY, metrics=held_to("latency_p50", 0.05, "fail")),
 )
 
 

@@ -22,7 +22,7 @@ from perfci.report.outline import outline
 from perfci.report.reading import read_report
 from perfci.report.terminal import render_terminal
 from perfci.verdict.decision import decide
-from perfci.verdict.policy import default_policy
+from perfci.verdict.policy import Policy
 from tests.report.examples import bare, rich_report
 
 
@@ -80,7 +80,7 @@ def test_a_row_of_each_status_stands_in_one_group_of_the_outline(status: Status)
 def test_a_report_of_rows_without_numbers_passes_nothing_and_is_believed(status: Status) -> None:
     row = bare(named(status), status, "why")
     failures = (Failure(row.case, "head", "setup", "Error", "why"),) if status == "failed" else ()
-    verdict = decide((row,), failures, default_policy())
+    verdict = decide((row,), failures, Policy())
     assert verdict.status != "pass", "nothing was measured"
     report = replace(EVERY, results=(row,), failures=failures, verdict=verdict)
     assert read_report(render_json(report)).verdict.status == verdict.status

@@ -33,7 +33,7 @@ from perfci.verdict.acceptance import enforced
 from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.decision import UNDECIDED, with_verdict
 from perfci.verdict.merge import merge
-from perfci.verdict.policy import default_policy
+from perfci.verdict.policy import Policy
 from perfci.verdict.shards import ShardCases
 from perfci.verdict.stopping import undecided_metrics
 from perfci.version import VERSION
@@ -176,12 +176,12 @@ def _drawn(name: str, rng: Random) -> KeptCase:
 ENVIRONMENT = Environment("linux-x86_64-cpu-1a2b3c4d", {"cpu": "AMD EPYC 9654"})
 BASE = Side("main", "a" * 40, "/usr/bin/python3.11")
 HEAD = Side("feature", "b" * 40, "/usr/bin/python3.11")
-STRICT = replace(default_policy(), thresholds={"drawn": {"latency_p50": 0.01}, "gate": {}})
+STRICT = replace(Policy(), thresholds={"drawn": {"latency_p50": 0.01}, "gate": {}})
 
 
 def judged(kept: Kept) -> dict[str, Any]:
     """Return the plain reports of every way to judge what is kept, and when sessions would end."""
-    policy = default_policy()
+    policy = Policy()
     compared = _compared(kept)
     halves = [
         _compared(replace(kept, cases=kept.cases[number::2]), shard=f"{number + 1}/2")
@@ -235,7 +235,7 @@ def _undecided(kept: Kept, result: SessionResult, command: str, shard: str = "")
 
 
 def _decided(report: Report) -> Report:
-    return with_verdict(report, default_policy())
+    return with_verdict(report, Policy())
 
 
 def _result(kept: Kept, sides: tuple[str, ...], ended: str = "done"):
@@ -252,7 +252,7 @@ def _both(kept: Kept, shard: str = "", ended: str = "done") -> Report:
     result = _result(kept, ("base", "head"), ended)
     one_sided = () if shard == "2/2" else ("removed",), () if shard == "2/2" else ("added",)
     report = _undecided(kept, result, "compare", shard)
-    return conclude(report, result, *one_sided, default_policy(), {})
+    return conclude(report, result, *one_sided, Policy(), {})
 
 
 def _compared(kept: Kept, shard: str = "", ended: str = "done") -> Report:
@@ -261,7 +261,7 @@ def _compared(kept: Kept, shard: str = "", ended: str = "done") -> Report:
 
 def _alone(kept: Kept) -> Report:
     result = _result(kept, ("head",))
-    rows = rows_alone(result, default_policy())
+    rows = rows_alone(result, Policy())
     return _decided(replace(_undecided(kept, result, "run"), results=rows))
 
 
@@ -271,7 +271,7 @@ def _checked(kept: Kept, sessions: int) -> tuple[Run, Report]:
     run = run_of(result, "head", report, ENVIRONMENT)
     part = ShardCases(tuple(case.case for case in kept.cases))
     baselines = _stored(kept, sessions)
-    return run, against_baselines(run, report, part, {}, baselines, default_policy(), "")
+    return run, against_baselines(run, report, part, {}, baselines, Policy(), "")
 
 
 def _checked_report(kept: Kept) -> Report:
@@ -294,7 +294,7 @@ def _stored(kept: Kept, sessions: int) -> dict[str, Baseline]:
 
 def _sessions(kept: Kept) -> dict[str, Any]:
     """Return which metrics of each case a session goes on for, after every round."""
-    policy = default_policy()
+    policy = Policy()
     return {
         f"{case.case.id} after {rounds}": list(
             undecided_metrics(

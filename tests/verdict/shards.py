@@ -8,11 +8,11 @@ from typing import Any
 from perfci.model.report import Comparison, Report, Timing, Verdict
 from perfci.model.run import Environment, Side
 from perfci.verdict.case_comparisons import compare_case
-from perfci.verdict.policy import default_policy
+from perfci.verdict.policy import Policy
 from perfci.verdict.row_status import adjust
 from tests.verdict.workers import both, case
 
-POLICY = default_policy()
+POLICY = Policy()
 
 
 def paired(

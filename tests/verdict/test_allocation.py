@@ -12,7 +12,7 @@ import pytest
 from perfci.model.finding import ANCESTORS_DIFFER, finding
 from perfci.model.report import Comparison
 from perfci.verdict.case_comparisons import compare_case
-from perfci.verdict.policy import default_policy, is_within, worse_by
+from perfci.verdict.policy import Policy, is_within, worse_by
 from perfci.verdict.row_status import adjust
 from perfci.verdict.stopping import (
     Candidate,
@@ -25,7 +25,7 @@ from perfci.verdict.stopping import (
 )
 from tests.verdict.workers import case, side
 
-POLICY = default_policy()
+POLICY = Policy()
 PLENTY = 1e6
 
 

@@ -9,13 +9,13 @@ import pytest
 from perfci.model.finding import ANCESTORS_DIFFER
 from perfci.model.report import Comparison
 from perfci.verdict.case_comparisons import compare_case
-from perfci.verdict.policy import default_policy
+from perfci.verdict.policy import Policy
 from perfci.verdict.row_status import adjust
 from perfci.verdict.stopping import awaits_rounds, rounds_of_ancestor, wants_rounds
 from tests.verdict.workers import case, worker
 
 METRIC = "latency_p50"
-POLICY = default_policy()
+POLICY = Policy()
 PAIRS = (1, 1, 2, 2, 3, 3, 4, 4)
 WOBBLE = (0.001, -0.002, 0.002, 0.0, -0.001, 0.0015, -0.0005, 0.001)
 

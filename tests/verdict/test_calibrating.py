@@ -20,7 +20,7 @@ from perfci.calibrate import (
 from perfci.stats.evidence import look_confidence
 from perfci.stats.t_tests import mean as average
 from perfci.stats.t_tests import t_quantile, t_test, variance
-from perfci.verdict.policy import default_policy
+from perfci.verdict.policy import Policy
 from perfci.verdict.stopping import is_decided
 from tests.verdict.identical import SPREAD, identical, outputs
 from tests.verdict.workers import case
@@ -30,16 +30,16 @@ ROUNDS = SessionRounds(5, 20)
 
 def test_a_known_spread_is_found() -> None:
     found = [
-        calibrate([identical(seed=seed, rounds=20)], default_policy(), ROUNDS)[0][0].spread
+        calibrate([identical(seed=seed, rounds=20)], Policy(), ROUNDS)[0][0].spread
         for seed in range(30)
     ]
     assert mean(filter(None, found)) == pytest.approx(SPREAD, rel=0.06)
 
 
 def test_more_comparisons_and_more_spread_see_less() -> None:
-    alone = calibrate([identical()], default_policy(), ROUNDS)
-    many = calibrate([identical(f"c{n}") for n in range(20)], default_policy(), ROUNDS)
-    noisy = calibrate([identical(spread=0.03)], default_policy(), ROUNDS)
+    alone = calibrate([identical()], Policy(), ROUNDS)
+    many = calibrate([identical(f"c{n}") for n in range(20)], Policy(), ROUNDS)
+    noisy = calibrate([identical(spread=0.03)], Policy(), ROUNDS)
     assert (alone[1], many[1]) == (1, 20)
     assert _detectable(alone) < _detectable(many)
     assert _detectable(alone) < _detectable(noisy)
@@ -77,16 +77,16 @@ def test_without_rounds_for_doubt_only_the_least_rounds_count() -> None:
 
 
 def test_identical_sides_give_no_false_alarm_and_different_ones_do() -> None:
-    calm = calibrate([identical(f"c{n}", seed=n) for n in range(10)], default_policy(), ROUNDS)
+    calm = calibrate([identical(f"c{n}", seed=n) for n in range(10)], Policy(), ROUNDS)
     assert len(calm[0]) == 10
     assert not any(row.false_alarm for row in calm[0])
     shifted = [identical(f"c{n}", seed=n, slow_down=0.2) for n in range(10)]
-    odd = calibrate(shifted, default_policy(), ROUNDS)
+    odd = calibrate(shifted, Policy(), ROUNDS)
     assert all(row.false_alarm for row in odd[0])
 
 
 def test_too_few_pairs_promise_nothing_and_say_so() -> None:
-    row = calibrate([identical(rounds=2)], default_policy(), ROUNDS)[0][0]
+    row = calibrate([identical(rounds=2)], Policy(), ROUNDS)[0][0]
     assert row.detectable is None
     assert "fewer than 3 pairs" in row.warning
 
@@ -94,7 +94,7 @@ def test_too_few_pairs_promise_nothing_and_say_so() -> None:
 def test_the_same_value_in_every_pair_promises_nothing() -> None:
     name = "encoder[batch=1]"
     same = Pairs(case(), outputs(name, "base", [1.0] * 6), outputs(name, "head", [1.0] * 6))
-    row = calibrate([same], default_policy(), ROUNDS)[0][0]
+    row = calibrate([same], Policy(), ROUNDS)[0][0]
     assert (row.spread, row.detectable) == (0.0, None)
 
 

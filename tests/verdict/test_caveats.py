@@ -17,12 +17,12 @@ from perfci.verdict.caveats import (
     rounds_to_believe,
 )
 from perfci.verdict.decision import decide
-from perfci.verdict.policy import default_policy
+from perfci.verdict.policy import Policy
 from perfci.verdict.row_status import adjust, suspects
 from perfci.verdict.stopping import is_out_of_reach, undecided_metrics
 from tests.verdict.workers import case, side
 
-POLICY = default_policy()
+POLICY = Policy()
 LUCK = (1.001, 0.999, 1.002, 0.998, 1.0, 1.001, 0.999, 1.0015, 0.9985, 1.0)
 
 

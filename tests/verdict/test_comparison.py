@@ -14,12 +14,12 @@ from perfci.model.words import words
 from perfci.model.worker import THROTTLED
 from perfci.stats.t_tests import t_quantile
 from perfci.verdict.case_comparisons import compare_case, number_rows
-from perfci.verdict.policy import MetricPolicy, Policy, default_policy, standard_error, worse_by
+from perfci.verdict.policy import Policy, standard_error, worse_by
 from perfci.verdict.row_status import adjust
 from perfci.verdict.stopping import is_decided, wants_rounds
-from tests.verdict.workers import OWN, STEADY, both, case, side, worker
+from tests.verdict.workers import OWN, STEADY, both, case, held_to, side, worker
 
-POLICY = default_policy()
+POLICY = Policy()
 
 
 def judged(metric: str, ratio: float, policy: Policy = POLICY, **noise: float) -> Comparison:
@@ -104,7 +104,7 @@ def test_the_threshold_is_met_by_the_change_not_by_its_difference() -> None:
 
 
 def test_the_benchmarks_own_threshold_wins_over_configuration() -> None:
-    configured = Policy(metrics={"latency_p50": MetricPolicy(0.5, "warn", "pass")})
+    configured = Policy(metrics=held_to("latency_p50", 0.5, "warn"))
     sides = both("latency_p50", 1.08)
     row, own = (
         adjust(compare_case(one, *sides, configured, paired=True), configured)[0]

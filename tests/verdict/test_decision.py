@@ -11,11 +11,11 @@ from perfci.model.report import Comparison, Estimate
 from perfci.units import format_change
 from perfci.verdict.case_comparisons import compare_case, number_rows
 from perfci.verdict.decision import decide, failure_rows, placeholder, require_gate
-from perfci.verdict.policy import MetricPolicy, default_policy
+from perfci.verdict.policy import Policy
 from perfci.verdict.row_status import adjust
-from tests.verdict.workers import both, case, failure, side, worker
+from tests.verdict.workers import both, case, failure, held_to, side, worker
 
-POLICY = default_policy()
+POLICY = Policy()
 
 
 def rows(metric: str, ratio: float, noise: float = 1.0) -> tuple[Comparison, ...]:
@@ -98,7 +98,7 @@ def test_a_case_that_fails_on_base_is_inconclusive_unless_base_does_not_have_it(
 def test_an_undecided_metric_makes_the_verdict_inconclusive_only_where_policy_says_so() -> None:
     assert decide(rows("latency_p50", 1.03, 60.0), (), POLICY).status == "inconclusive"
     assert decide(rows("cold_start", 1.03, 60.0), (), POLICY).status == "pass"
-    lenient = replace(POLICY, metrics={"latency_p50": MetricPolicy(0.05, "fail", "pass")})
+    lenient = replace(POLICY, metrics=held_to("latency_p50", 0.05, "fail"))
     assert decide(rows("latency_p50", 1.03, 60.0), (), lenient).status == "pass"
 
 
@@ -118,7 +118,7 @@ def test_nothing_measured_is_an_error() -> None:
 
 
 def test_what_was_not_measured_is_not_compared_even_where_doubt_passes() -> None:
-    lenient = replace(POLICY, metrics={"latency_p50": MetricPolicy(0.05, "fail", "pass")})
+    lenient = replace(POLICY, metrics=held_to("latency_p50", 0.05, "fail"))
     waiting = placeholder(
         "a", "inconclusive", POLICY, finding(IN_WORDS, text="the time budget ended")
     )

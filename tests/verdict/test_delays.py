@@ -13,7 +13,7 @@ from perfci.model.measuring import WorkerOutput
 from perfci.model.words import words
 from perfci.stats.t_tests import sign_flip_p
 from perfci.verdict.case_comparisons import compare_case, delayed_more
-from perfci.verdict.policy import default_policy
+from perfci.verdict.policy import Policy
 from tests.verdict.workers import case, worker
 
 
@@ -66,9 +66,7 @@ def test_rounds_that_one_side_lacks_are_not_counted() -> None:
 
 def test_the_tail_includes_them_on_both_sides_and_the_median_stays() -> None:
     base, head = side("base", [0, 0, 1, 0, 0]), side("head", [4, 3, 5, 2, 9])
-    rows = {
-        row.metric: row for row in compare_case(case(), base, head, default_policy(), paired=True)
-    }
+    rows = {row.metric: row for row in compare_case(case(), base, head, Policy(), paired=True)}
     tail = rows["latency_p95"]
     assert tail.head is not None
     assert min(tail.head.values) == pytest.approx(3.003, rel=1e-3)
@@ -82,7 +80,7 @@ def test_sides_delayed_alike_keep_them_excluded() -> None:
     base, head = side("base", [4, 3, 5, 2, 9]), side("head", [4, 3, 5, 9, 2])
     (tail,) = (
         row
-        for row in compare_case(case(), base, head, default_policy(), paired=True)
+        for row in compare_case(case(), base, head, Policy(), paired=True)
         if row.metric == "latency_p95"
     )
     assert tail.ratio == pytest.approx(1.0)

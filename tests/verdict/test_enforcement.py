@@ -15,12 +15,11 @@ from perfci.report.outline import headline, outline
 from perfci.verdict.acceptance import enforced, with_caveat, with_unreported
 from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.decision import decide, placeholder
-from perfci.verdict.policy import MetricPolicy
 from perfci.verdict.row_status import adjust, untouched_rows
 from tests.verdict.shards import POLICY, paired, shard
-from tests.verdict.workers import case, failure, side, worker
+from tests.verdict.workers import case, failure, held_to, side, worker
 
-LENIENT = replace(POLICY, metrics={"latency_p50": MetricPolicy(0.05, "fail", "pass")})
+LENIENT = replace(POLICY, metrics=held_to("latency_p50", 0.05, "fail"))
 UNDECIDED = replace(paired("a", 1.03, noise=30.0), status="inconclusive")
 ELSE = reason_words(Reason("elsewhere", arguments={"status": "pass"}))
 
@@ -103,7 +102,7 @@ def test_an_exact_metric_is_judged_by_the_threshold_here(
     metric: str, values: tuple[tuple[float, ...], ...], expected: VerdictStatus
 ) -> None:
     sides = side("base", metric, values[0]), side("head", metric, values[1])
-    wide = replace(POLICY, metrics={metric: MetricPolicy(1e9, "fail", "pass")})
+    wide = replace(POLICY, metrics=held_to(metric, 1e9, "fail"))
     rows = compare_case(case("a"), *sides, wide, paired=True)
     assert enforced(passing(paired("b"), *rows), wide).verdict.status == "pass"
     assert enforced(passing(paired("b"), *rows), LENIENT).verdict.status == expected
@@ -121,7 +120,7 @@ def test_the_floor_of_the_whole_peak_holds_here_too() -> None:
         ]
 
     sides = workers("base", 0.0), workers("head", 4.68)
-    wide = replace(POLICY, metrics={"host_memory_over_setup": MetricPolicy(1e9, "fail", "pass")})
+    wide = replace(POLICY, metrics=held_to("host_memory_over_setup", 1e9, "fail"))
     rows = adjust(compare_case(case("a"), *sides, wide, paired=True), wide)
     assert [row.status for row in rows] == ["unchanged", "unchanged"]
     now = enforced(passing(*rows, not_measured={}), replace(POLICY, thresholds={}))

@@ -11,11 +11,11 @@ from perfci.model.measuring import WorkerOutput
 from perfci.model.report import Comparison
 from perfci.verdict.case_comparisons import compare_case, number_rows
 from perfci.verdict.decision import decide
-from perfci.verdict.policy import Policy, default_policy
+from perfci.verdict.policy import Policy
 from perfci.verdict.row_status import adjust
 from tests.verdict.workers import case, side, worker
 
-POLICY = default_policy()
+POLICY = Policy()
 
 
 def compared(metric: str, base: list[float], head: list[float]) -> Comparison:

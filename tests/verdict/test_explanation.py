@@ -8,10 +8,10 @@ from perfci.model.measuring import WorkerOutput
 from perfci.model.worker import GraphEvent
 from perfci.verdict.decision import placeholder
 from perfci.verdict.metric_explanations import explain
-from perfci.verdict.policy import default_policy
+from perfci.verdict.policy import Policy
 from tests.verdict.workers import case, worker
 
-ROW = placeholder(case().id, "regressed", default_policy())
+ROW = placeholder(case().id, "regressed", Policy())
 
 
 def with_event(side: str, *events: GraphEvent, **more: object) -> tuple[WorkerOutput, ...]:

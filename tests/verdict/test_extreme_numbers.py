@@ -15,11 +15,11 @@ from perfci.model.measuring import WorkerOutput
 from perfci.model.report import Comparison
 from perfci.units import format_value
 from perfci.verdict.case_comparisons import compare_case, number_rows
-from perfci.verdict.policy import default_policy
+from perfci.verdict.policy import Policy
 from perfci.verdict.row_status import adjust
 from tests.verdict.workers import case, worker
 
-POLICY = default_policy()
+POLICY = Policy()
 EXTREME = [sys.float_info.max, -sys.float_info.max, sys.float_info.min, 5e-324, 0.0, -0.0, 1.0]
 numbers = any_of.sampled_from(EXTREME) | any_of.floats(allow_nan=False, allow_infinity=False)
 sides = any_of.lists(any_of.tuples(numbers, numbers), min_size=1, max_size=9)

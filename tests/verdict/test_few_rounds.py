@@ -8,12 +8,12 @@ from perfci.model.measuring import DECIDING_ROUNDS
 from perfci.model.report import Comparison
 from perfci.verdict.case_comparisons import compare_case, number_rows
 from perfci.verdict.decision import decide
-from perfci.verdict.policy import default_policy
+from perfci.verdict.policy import Policy
 from perfci.verdict.row_status import adjust, suspects
 from perfci.verdict.stopping import undecided_metrics
 from tests.verdict.workers import case, side
 
-POLICY = default_policy()
+POLICY = Policy()
 LUCKY = (1.0, 1.0001, 0.9999, 1.0001, 0.9999)
 
 

@@ -8,10 +8,9 @@ from perfci.model.report import Comparison, Verdict
 from perfci.verdict.acceptance import enforced
 from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.decision import decide
-from perfci.verdict.policy import MetricPolicy
 from perfci.verdict.row_status import adjust, may_be_untouched, untouched_rows
 from tests.verdict.shards import POLICY, shard
-from tests.verdict.workers import case, worker
+from tests.verdict.workers import case, held_to, worker
 
 
 def compared(base: dict[str, float], head: dict[str, float]) -> tuple[Comparison, ...]:
@@ -76,5 +75,5 @@ def test_no_other_policy_takes_it_for_undecided() -> None:
         verdict=Verdict("pass", ()),
         not_measured=missing,
     )
-    strict = {**POLICY.metrics, "latency_p50": MetricPolicy(0.001, "fail", "fail")}
+    strict = held_to("latency_p50", 0.001, "fail")
     assert enforced(report, replace(POLICY, alpha=0.001, metrics=strict)).verdict.status == "pass"

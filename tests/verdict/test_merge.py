@@ -14,11 +14,11 @@ from perfci.report.exporters.json import render as render_json
 from perfci.report.reading import read_report
 from perfci.verdict.decision import failure_rows
 from perfci.verdict.merge import Merged, merge
-from perfci.verdict.policy import MetricPolicy, Policy
+from perfci.verdict.policy import Policy
 from perfci.verdict.row_status import adjust
 from perfci.verdict.shards import Shard
 from tests.verdict.shards import POLICY, paired, shard, stored
-from tests.verdict.workers import failure
+from tests.verdict.workers import failure, held_to
 
 OTHER = Environment("linux-x86_64-cpu-5e6f7a8b", {"cpu": "Intel Xeon"})
 
@@ -67,7 +67,7 @@ def test_the_configurations_alpha_decides_and_not_the_shards() -> None:
 
 
 def test_the_configuration_says_what_an_undecided_row_does() -> None:
-    lenient = replace(POLICY, metrics={"latency_p50": MetricPolicy(0.05, "fail", "pass")})
+    lenient = replace(POLICY, metrics=held_to("latency_p50", 0.05, "fail"))
     parts = shard(1, 2, paired("unclear", 1.08, p=0.5)), shard(2, 2, *steady("a"))
     assert merged(*parts).verdict.status == "inconclusive"
     assert merged(*parts, policy=lenient).verdict.status == "pass"

@@ -11,7 +11,7 @@ from perfci.model.words import words
 from perfci.model.worker import Measurement
 from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.decision import decide
-from perfci.verdict.policy import default_policy
+from perfci.verdict.policy import Policy
 from perfci.verdict.row_status import adjust
 from perfci.verdict.sampled_comparisons import reduce
 from tests.builders.warm import Warm
@@ -90,7 +90,7 @@ class Sides:
         """Return the row of accuracy, and the status of the exact rows' verdict."""
         known = self.rows(base, head, work, before)
         (row,) = (row for row in known if row.metric == "accuracy_loss")
-        return row, decide(known, (), default_policy()).status
+        return row, decide(known, (), Policy()).status
 
     def rows(
         self, base: str, head: str, work: str = INFERENCE, before: str = ""
@@ -104,7 +104,7 @@ class Sides:
             [self.output(side, 1, source)]
             for side, source in zip(("base", "head"), sources, strict=True)
         )
-        policy = default_policy()
+        policy = Policy()
         rows = adjust(compare_case(case("case"), before_, after, policy, paired=True), policy)
         return [row for row in rows if row.method == "exact" or row.metric == "accuracy_loss"]
 

@@ -10,12 +10,12 @@ import pytest
 from perfci.model.report import Comparison
 from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.decision import decide
-from perfci.verdict.policy import default_policy
+from perfci.verdict.policy import Policy
 from perfci.verdict.row_status import adjust
 from perfci.verdict.stopping import chance, wants_rounds
 from tests.verdict.workers import case, side
 
-POLICY = default_policy()
+POLICY = Policy()
 NOISE = (0.001, -0.002, 0.002, 0.0015, -0.001, -0.0015, 0.0005, 0.0)
 GAP = math.log(1.1)
 BALANCED = (0, 1, 0, -1, 0, 1, 0, -1)

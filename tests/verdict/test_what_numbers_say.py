@@ -11,12 +11,12 @@ from perfci.model.report import Comparison
 from perfci.model.words import reason_words
 from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.decision import decide, with_verdict
-from perfci.verdict.policy import default_policy
+from perfci.verdict.policy import Policy
 from perfci.verdict.row_status import adjust
 from tests.verdict.shards import shard
 from tests.verdict.workers import case, side, worker
 
-POLICY = default_policy()
+POLICY = Policy()
 BASE = (1.20e-3, 1.22e-3, 1.26e-3, 1.24e-3, 1.21e-3, 1.23e-3)
 
 

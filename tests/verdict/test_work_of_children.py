@@ -6,13 +6,13 @@ import pytest
 
 from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.decision import decide
-from perfci.verdict.policy import default_policy
+from perfci.verdict.policy import Policy
 from perfci.verdict.row_status import adjust
 from perfci.verdict.stopping import undecided_metrics
 from tests.verdict.workers import STEADY, case, worker
 
 METRIC = "children_cpu_time"
-POLICY = default_policy()
+POLICY = Policy()
 Workers = tuple[object, ...]
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from perfci.model.case import Case, Failure
+from perfci.metrics import METRICS
+from perfci.model.case import Case, Failure, Gate, Metric, Undecided
 from perfci.model.measuring import WorkerOutput
 
 STEADY = (1.000, 1.010, 0.990, 1.005, 0.995, 1.000)
@@ -17,6 +19,13 @@ OWN = (0.001, -0.002, 0.002, 0.000, -0.001, 0.001)
 def case(name: str = "encoder[batch=1]", **changes: Any) -> Case:
     given = {"benchmark": "encoder", "axes": {}, "file": "bench_a.py", "line": 3}
     return Case(id=name, source_hash="s", **{**given, **changes})
+
+
+def held_to(
+    name: str, threshold: float, gate: Gate, undecided: Undecided = "pass"
+) -> dict[str, Metric]:
+    """Return a policy's ``metrics``: one metric with another policy than its own."""
+    return {name: replace(METRICS[name], threshold=threshold, gate=gate, undecided=undecided)}
 
 
 def worker(side: str, number: int, values: dict[str, float], **more: Any) -> WorkerOutput:

@@ -12,13 +12,13 @@ from perfci.model.worker import Measurement
 from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.decision import decide
 from perfci.verdict.metric_explanations import explain
-from perfci.verdict.policy import default_policy
+from perfci.verdict.policy import Policy
 from perfci.verdict.row_status import adjust
 from perfci.verdict.sampled_comparisons import reduce
 from tests.verdict.workers import case, worker
 from tests.worker.driver import Bench
 
-POLICY = default_policy()
+POLICY = Policy()
 LOOPING = """\
 import torch
 import perfci

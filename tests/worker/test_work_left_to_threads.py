@@ -11,7 +11,7 @@ import pytest
 from perfci.model.measuring import WorkerOutput
 from perfci.model.words import words
 from perfci.verdict.case_comparisons import compare_case
-from perfci.verdict.policy import default_policy
+from perfci.verdict.policy import Policy
 from perfci.verdict.row_status import adjust
 from perfci.worker.bursts import Bursts, Garbage, StrayCopies
 from tests.verdict.workers import STEADY, case, worker
@@ -73,7 +73,7 @@ def test_work_that_moves_to_a_thread_warns(
             for number, luck in enumerate(STEADY, start=1)
         )
 
-    policy = default_policy()
+    policy = Policy()
     rows = compare_case(case(), workers("base", base), workers("head", head), policy, paired=True)
     (row,) = adjust(rows, policy)
     assert (row.metric, row.status, row.gate) == (METRIC, status, "warn")
@@ -103,7 +103,7 @@ def test_a_latency_to_which_threads_matter_says_so(
         )
         for side, share in (("base", base), ("head", head))
     ]
-    rows = compare_case(case(), sides[0], sides[1], default_policy(), paired=True)
+    rows = compare_case(case(), sides[0], sides[1], Policy(), paired=True)
     (latency,) = (row for row in rows if row.metric == "latency_p50")
     about = [text for one in latency.findings if "thread" in (text := words(one))]
     assert [said in text for text in about] == [True] * bool(said)

@@ -15,7 +15,7 @@ from perfci.model.case import Failure
 from perfci.model.report import Report, Verdict
 from perfci.model.run import Side
 from perfci.verdict.decision import decide, failure_rows
-from perfci.verdict.policy import default_policy
+from perfci.verdict.policy import Policy
 from tests.builders.project import Done, Project
 from tests.forges.github.server import REPOSITORY, TOKEN, FakeGitHub, Pull
 from tests.report.examples import passing_report, rich_report
@@ -36,9 +36,9 @@ PASSING: dict[str, Any] = {
 }
 """What makes the report one in which nothing moved."""
 _KILLED = Failure("killed", "base", "measure", "SIGKILL", "crashed with SIGKILL")
-_ROWS = (*passing_report().results, *failure_rows((_KILLED,), (), default_policy()))
+_ROWS = (*passing_report().results, *failure_rows((_KILLED,), (), Policy()))
 BASE_FAILED: dict[str, Any] = PASSING | {
-    "verdict": decide(_ROWS, (_KILLED,), default_policy()),
+    "verdict": decide(_ROWS, (_KILLED,), Policy()),
     "results": _ROWS,
     "failures": (_KILLED,),
 }
