@@ -129,18 +129,17 @@ def _example(header: str, name: str, example: Any) -> list[str]:
 
 
 def _kind(key: Mapping[str, Any]) -> str:
-    """Return the type of a key's value in words."""
+    """Return the type of a key's value."""
     kind = key.get("type")
     if "enum" in key:
         return "one of " + ", ".join(f"`{_toml(each)}`" for each in key["enum"])
     if isinstance(kind, list):
         return _number_or_text(key)
     if kind == "array":
-        return "list of tables" if "$ref" in key["items"] else "list of texts"
-    words = {"boolean": "`true` or `false`", "string": "text", "object": "table"}
-    return words.get(kind or "", "") or _number(
-        key, "whole number" if kind == "integer" else "number"
-    )
+        return "list of tables" if "$ref" in key["items"] else "list of strings"
+    if kind == "object":
+        return "table"
+    return kind if kind in {"boolean", "string"} else _number(key, str(kind or "number"))
 
 
 def _number_or_text(key: Mapping[str, Any]) -> str:
@@ -320,14 +319,13 @@ def _field_kind(field: Mapping[str, Any]) -> str:
         name = field["$ref"].rpartition("/")[2]
         return f"[{name}](#{name.lower()})"
     if "const" in field or "enum" in field:
-        return "text"
+        return "string"
     kind = field.get("type", "any")
     if kind == "array":
         return f"list of {_field_kind(field['items'])}"
     if kind == "object":
         return f"{_field_kind(field['additionalProperties'])} by name"
-    words = {"string": "text", "integer": "whole number", "boolean": "true or false"}
-    return str(words.get(kind, kind))
+    return str(kind)
 
 
 def trend() -> str:
