@@ -16,11 +16,13 @@ from typing import Any
 import msgspec
 
 from perfci.bisect import Bisection, Culprit
-from perfci.config.keys import Keys, MetricTable
+from perfci.config.keys import MeasureSettings, MetricTable, ProjectKeys, Tables, keys_of
 from perfci.metrics import METRICS, metric_groups
 from perfci.model.case import Metric
 from perfci.model.report import Report
 from perfci.report.reading import shape_of
+from perfci.verdict.acceptance import Acceptance
+from perfci.verdict.policy import Policy
 from perfci.version import BISECTION_SCHEMA, REPORT_SCHEMA
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -87,21 +89,31 @@ def _bisection() -> dict[str, Any]:
 
 
 def _configuration() -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the schema of ``Keys``, and those that it refers to."""
-    (schema,), definitions = msgspec.json.schema_components(
-        [Keys], ref_template="#/definitions/{name}"
-    )
-    for each in _objects(definitions):
+    """Return the schema of all ``KEYS``, and those of their tables."""
+    records = (ProjectKeys, MeasureSettings, Policy, Tables)
+    _, definitions = msgspec.json.schema_components(records, ref_template="#/definitions/{name}")
+    parts = {of: definitions.pop(of.__name__)["properties"] for of in records}
+    properties = {name: part[name] for of, part in parts.items() for name in keys_of(of)}
+    keys = {
+        "title": "[tool.perfci]",
+        "description": "The table `[tool.perfci]` of pyproject.toml, or the whole of perfci.toml.",
+        "type": "object",
+        "properties": properties,
+    }
+    definitions.pop(Metric.__name__)  # of a policy that is not a key
+    definitions[Acceptance.__name__]["properties"].pop("file")
+    for each in (keys, *definitions.values()):
+        each["additionalProperties"] = False
+    for each in _objects([definitions, properties]):
         # a bound type's schema can't say that a text may stand for a number
         if each.get("type") in ("number", "integer") and "pattern" in each:
             each["type"] = [each["type"], "string"]
         if isinstance(each.get("type"), list):
             each.pop("anyOf", None)
-        if each.get("default") in ("", [], {}, ()):
+        if each.get("default", 0) in ("", [], {}, (), None):
             del each["default"]
         if each.get("type") == "boolean":
             each["examples"] = [not each["default"]]
-    keys = definitions.pop(schema["$ref"].rpartition("/")[2])
     about = {name: text for group in metric_groups() for name, text in group.about.items()}
     policy = definitions[MetricTable.__name__]
     own = {name: _of(metric, policy["properties"]) for name, metric in METRICS.items()}
@@ -111,7 +123,7 @@ def _configuration() -> tuple[dict[str, Any], dict[str, Any]]:
     keys["properties"]["thresholds"]["additionalProperties"]["properties"] = {
         name: of["threshold"] for name, of in own.items()
     }
-    return {**keys, "title": "[tool.perfci]"}, definitions
+    return keys, definitions
 
 
 def _of(metric: Metric, keys: dict[str, Any]) -> dict[str, Any]:

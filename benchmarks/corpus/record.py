@@ -70,7 +70,7 @@ def _kept(repository: Path, sides: tuple[str, str], options: Sequence[str]) -> P
     """Compare both sides in all rounds, and return the session's file in ``data``."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "perfci", "compare", *sides, *options]
-        command += ["--all", "--allow-same-commit", "--no-why", "--quiet"]
+        command += ["--all", "--allow-same-commit", "--set", "why=false", "--quiet"]
         command += ["--keep-bursts", folder]
         done = subprocess.run(command, cwd=repository, check=False)
         files = list(Path(folder).glob("*.bursts"))

@@ -11,9 +11,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from perfci.config.keys import MeasureSettings
 from perfci.measure.kept_bursts import KeptRound, KeptSession
 from perfci.measure.progress import CaseNeeds, CaseState, case_states
-from perfci.model.measuring import MeasureSettings
 from perfci.model.report import Comparison
 from perfci.verdict.decision import decide
 from perfci.verdict.policy import Policy

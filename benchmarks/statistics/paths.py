@@ -15,10 +15,11 @@ from functools import cache
 import numpy as np
 
 from benchmarks.statistics.noise import MODELS, Array, Model, Rng, Seen
+from perfci.config.keys import MeasureSettings
 from perfci.measure.progress import CaseNeeds, CaseState, case_states
 from perfci.metrics import METRICS
 from perfci.model.case import Case
-from perfci.model.measuring import MeasureSettings, WorkerOutput
+from perfci.model.measuring import WorkerOutput
 from perfci.model.report import Comparison
 from perfci.stats.t_tests import DayShift
 from perfci.verdict.anchors import choose_anchors, day_shifts, may_decide

@@ -36,8 +36,8 @@ _GENERATED = "<!-- Written by docs/site/reference.py. Don't edit it. -->"
 _LINK = re.compile(r"\]\((?![a-z]+:|#)([^)]+)\)")
 _TABLES = {
     "quiet": ("QuietTable", "[tool.perfci.quiet]"),
-    "trend": ("TrendTable", "[tool.perfci.trend]"),
-    "accept": ("AcceptTable", "[[tool.perfci.accept]]"),
+    "trend": ("TrendSettings", "[tool.perfci.trend]"),
+    "accept": ("Acceptance", "[[tool.perfci.accept]]"),
     "metrics": ("MetricTable", "[tool.perfci.metrics.latency_p50]"),
 }
 """Keys that are tables, each with its definition in the schema and how it is written."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,10 +11,10 @@ from perfci.cli.options import (
     FOLDER,
     calling,
     config_option,
+    configuration_here,
     measuring_options,
     python_option,
     refs,
-    split_options,
 )
 from perfci.cli.printing import is_quiet, say
 from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS, UsageError
@@ -40,12 +39,13 @@ def update(rev: str, sessions: int, **given: Any) -> int:
     has just found no difference; any other commit replaces the sessions. A case that the time
     budget cut short is not stored.
     """
+    from perfci.commands.compare import MeasureOptions
     from perfci.commands.project import open_project
     from perfci.commands.revisions import update_baseline
 
-    project_options, options = split_options(given)
     with calling() as caller:
-        updated = update_baseline(open_project(caller, **project_options), rev, options, sessions)
+        project = open_project(caller)
+        updated = update_baseline(project, rev, MeasureOptions(**given), sessions)
     if updated.written and not is_quiet():
         say("Commit these files. They are reviewed and merged like code.")
     return EXIT_NO_VERDICT if updated.left_out else EXIT_PASS
@@ -61,9 +61,9 @@ baseline_command.add_command(update)
 
 @baseline_command.command("list", epilog="Example: perfci baseline list")
 @config_option
-def list_baselines(config_path: Path | None) -> None:
+def list_baselines() -> None:
     """List the stored baselines, environment by environment."""
-    store = _store(config_path)
+    store = _store()
     environments = store.environments()
     if not environments:
         say("No baselines yet; `perfci baseline update` stores the first.")
@@ -80,13 +80,13 @@ def list_baselines(config_path: Path | None) -> None:
 @click.argument("case")
 @click.option("--environment", "key", help="The environment's key (default: every one).")
 @config_option
-def show(case: str, key: str | None, config_path: Path | None) -> None:
+def show(case: str, key: str | None) -> None:
     """Show the numbers of CASE's baseline."""
     from statistics import median
 
     from perfci.metrics import METRICS
 
-    store = _store(config_path)
+    store = _store()
     if key is not None:
         _require_known(store, key)
     shown = 0
@@ -114,9 +114,9 @@ def show(case: str, key: str | None, config_path: Path | None) -> None:
 @click.argument("first")
 @click.argument("second")
 @config_option
-def diff(first: str, second: str, config_path: Path | None) -> None:
+def diff(first: str, second: str) -> None:
     """Show how the baselines of two environments differ: their facts, and their medians."""
-    store = _store(config_path)
+    store = _store()
     _require_known(store, first, second)
     for name, (fact, other) in store.differences(first, second).items():
         say(f"{name}: {fact} → {other}")
@@ -133,9 +133,9 @@ def diff(first: str, second: str, config_path: Path | None) -> None:
 @click.argument("environment")
 @click.argument("case", required=False)
 @config_option
-def remove(environment: str, case: str | None, config_path: Path | None) -> None:
+def remove(environment: str, case: str | None) -> None:
     """Remove CASE's baseline of ENVIRONMENT, or all of that environment's."""
-    store = _store(config_path)
+    store = _store()
     _require_known(store, environment)
     removed = store.remove(environment, case)
     if not removed:
@@ -144,13 +144,11 @@ def remove(environment: str, case: str | None, config_path: Path | None) -> None
         say(f"removed {os.path.relpath(path)}")
 
 
-def _store(config_path: Path | None) -> BaselineStore:
+def _store() -> BaselineStore:
     from perfci.baselines.store import BaselineStore
-    from perfci.commands.project import open_project
 
-    with calling() as caller:
-        project = open_project(caller, config_path)
-    return BaselineStore(project.root / project.config.baselines)
+    root, config = configuration_here()
+    return BaselineStore(root / config.baselines)
 
 
 def _require_known(store: BaselineStore, *keys: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from perfci.cli.options import FILE, config_option, root_here
+from perfci.cli.options import FILE, config_option, configuration_here, strict_option
 from perfci.cli.printing import is_quiet, is_terminal, say, show
 from perfci.cli.report import exit_code, worst_code
 from perfci.commands.workflows import ASKED_FOR, MOST_SHARDS, TRIGGERS, CiOptions
@@ -69,11 +69,7 @@ from perfci.report.clean import clean_lines
 )
 @click.option("--check/--no-check", default=True, help="Set the check `perfci`, too.")
 @click.option("--exit-with-verdict", is_flag=True, help="Exit as `compare` would: 0, 1 or 3.")
-@click.option(
-    "--strict/--no-strict",
-    default=None,
-    help="An inconclusive verdict fails the check (default: `strict` of the configuration here).",
-)
+@strict_option
 @config_option
 def comment_command(exit_with_verdict: bool, **given: Any) -> int:
     """Leave the REPORTs, one per environment, as one comment and one check on their pull request.
@@ -84,10 +80,11 @@ def comment_command(exit_with_verdict: bool, **given: Any) -> int:
     """
     from perfci.commands.comment import CommentRequest, comment
 
-    reports, strict = comment(CommentRequest(root_here(), **given), say)
+    root, config = configuration_here()
+    reports = comment(CommentRequest(root, config, **given), say)
     if not exit_with_verdict:
         return EXIT_PASS
-    return worst_code(exit_code(report, strict=strict) for report in reports)
+    return worst_code(exit_code(report, strict=config.policy.strict) for report in reports)
 
 
 _STRICT = "Shall an inconclusive verdict fail the check?"

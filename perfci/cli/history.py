@@ -12,12 +12,11 @@ from perfci.cli.options import (
     allow_token_option,
     calling,
     config_option,
+    configuration_here,
     history_option,
     hour_option,
     python_option,
     refs,
-    root_here,
-    seed_option,
     select_option,
 )
 from perfci.cli.printing import say, say_red, show_all
@@ -46,7 +45,7 @@ def history_command() -> None:
 @click.argument("files", nargs=-1, required=True, type=_ANY)
 @history_option
 @config_option
-def import_files(files: tuple[Path, ...], history: str | None, config_path: Path | None) -> None:
+def import_files(files: tuple[Path, ...], history: str | None) -> None:
     """Add what FILES hold: exports, SQLite histories, or other tools' results.
 
     asv (its results folder, or files), pytest-benchmark and Google Benchmark are
@@ -55,7 +54,7 @@ def import_files(files: tuple[Path, ...], history: str | None, config_path: Path
     from perfci.history.interchange import importer
 
     imports = [(file, importer(file)) for file in files]
-    with _opened(history, config_path, create=True) as opened:
+    with _opened(history, create=True) as opened:
         for file, add_to in imports:
             imported = add_to(opened)
             say(clean_line(f"{file}: {imported.summary}"))
@@ -67,17 +66,16 @@ def import_files(files: tuple[Path, ...], history: str | None, config_path: Path
 @click.argument("file", required=False, type=_FILE)
 @history_option
 @config_option
-def export(file: Path | None, history: str | None, config_path: Path | None) -> None:
+def export(file: Path | None, history: str | None) -> None:
     """Write everything to FILE (default, and `-`: standard output), as JSON lines for `import`."""
     from perfci.commands.history import history_files, json_lines, write_export
-    from perfci.commands.project import configuration
 
     file = None if file == Path("-") else file
     if file is not None:
-        root = root_here()
-        kept = history_files(history, configuration(root, config_path), root)
+        root, config = configuration_here()
+        kept = history_files(history, config, root)
         require_distinct({"FILE": file}, kept)
-    with _opened(history, config_path) as opened:
+    with _opened(history) as opened:
         if file is None:
             show_all(json_lines(opened))
         else:
@@ -92,25 +90,20 @@ def export(file: Path | None, history: str | None, config_path: Path | None) -> 
 @click.option("--undo", is_flag=True, help="Open it again.")
 @history_option
 @config_option
-def acknowledge(
-    change: str, note: str, undo: bool, history: str | None, config_path: Path | None
-) -> None:
+def acknowledge(change: str, note: str, undo: bool, history: str | None) -> None:
     """Accept the event or change ID (or the beginning of it) that `perfci trend` names."""
-    with _opened(history, config_path) as opened:
+    with _opened(history) as opened:
         done = opened.acknowledge(change, note, undo=undo)
     say(f"{'opened' if undo else 'acknowledged'} {done}")
 
 
-def _opened(
-    given: str | None, config_path: Path | None, *, create: bool = False
-) -> AbstractContextManager[OpenHistory]:
+def _opened(given: str | None, *, create: bool = False) -> AbstractContextManager[OpenHistory]:
     """Open the history that the option or the configuration names, else the repository's own."""
     from perfci.commands.history import history_address
-    from perfci.commands.project import configuration
     from perfci.history.store import open_history
 
-    root = root_here()
-    address = history_address(given, configuration(root, config_path), root)
+    root, config = configuration_here()
+    address = history_address(given, config, root)
     return open_history(address, create=create)
 
 
@@ -134,10 +127,9 @@ def _opened(
 @click.option("--runner", metavar="NAME", help="This machine's name (default: its host name).")
 @config_option
 @select_option
-@seed_option
 @python_option
 @allow_token_option
-def nightly_command(config_path: Path | None, seed: int | None, **given: Any) -> int:
+def nightly_command(**given: Any) -> int:
     """Measure BRANCH's tip and record it. With --commits, fill the gaps of a range.
 
     BRANCH defaults to the default branch. The tip is measured once a day. A gap is a commit without
@@ -150,7 +142,7 @@ def nightly_command(config_path: Path | None, seed: int | None, **given: Any) ->
     from perfci.commands.project import open_project
 
     with calling() as caller:
-        summary = nightly(open_project(caller, config_path, seed=seed), NightlyOptions(**given))
+        summary = nightly(open_project(caller), NightlyOptions(**given))
     _show_night(summary)
     summary.require_progress()
     # an older commit that fails now, or lacks a new case, fails no night

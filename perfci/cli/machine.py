@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +14,13 @@ from perfci.cli.options import (
     allow_token_option,
     calling,
     config_option,
+    configuration_here,
     duration,
     python_option,
     refs,
     root_here,
-    seed_option,
     select_option,
     showing_options,
-    split_options,
 )
 from perfci.cli.printing import is_coloured, is_quiet, say, show, styled
 from perfci.config.loading import Config
@@ -48,7 +46,6 @@ _MARKS = {"ok": ("ok", "green"), "worse": ("worse", "yellow"), "impossible": ("S
 @click.option(
     "--budget", type=duration, default="165s", show_default=True, help="Time for everything."
 )
-@seed_option
 @click.option("--json", "json_path", type=FILE, help="Write the calibration file here.")
 @showing_options
 def calibrate_command(
@@ -63,14 +60,14 @@ def calibrate_command(
     REV defaults to the working tree. Both sides are the same code, so every alarm is false.
     """
     from perfci.commands.calibrate import calibrated
+    from perfci.commands.compare import MeasureOptions
     from perfci.commands.project import open_project
     from perfci.report.calibration import headline, render_calibration, render_calibration_json
 
     outputs = {"json": json_path} if json_path else {}
-    project_options, options = split_options(given)
     with calling() as caller:
-        project = open_project(caller, **project_options)
-        calibration = calibrated(project, rev, replace(options, outputs=outputs), budget)
+        project = open_project(caller)
+        calibration = calibrated(project, rev, MeasureOptions(outputs=outputs, **given), budget)
     printed = json_path == STANDARD_OUTPUT
     if json_path and not printed:
         write_files({json_path: render_calibration_json(calibration)})
@@ -89,21 +86,21 @@ def calibrate_command(
 @click.command("doctor", epilog="Example: perfci doctor --python .venv/bin/python")
 @config_option
 @python_option
-def doctor_command(config_path: Path | None, python: str | None) -> int:
+def doctor_command(python: str | None) -> int:
     """Show what on this machine makes measurements worse or impossible, and what to do.
 
     Exits with 3 when measuring is impossible. With -q only problems are shown.
     """
-    from perfci.commands.project import cache_folder, configuration, interpreter
+    from perfci.commands.project import cache_folder, interpreter
     from perfci.measure.machine.doctor import examine
 
-    root = root_here()
+    root, config, trouble = root_here(), Config(), None
     try:
-        config = configuration(root, config_path)
-    except UsageError:  # a configuration that can't be read is one of the findings
-        config = Config()
+        root, config = configuration_here()
+    except UsageError as error:  # it is one of the findings
+        trouble = error
     chosen = interpreter(python, config, root, try_launcher=False)
-    findings = examine(chosen, cache_folder(), dict(os.environ), root, config_path, config.launcher)
+    findings = examine(chosen, cache_folder(), dict(os.environ), root, trouble or config)
     for finding in findings:
         if finding.level == "ok" and is_quiet():
             continue

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import click
@@ -22,7 +21,6 @@ from perfci.cli.options import (
     select_option,
     shard_option,
     showing_options,
-    split_options,
     strict_option,
 )
 from perfci.cli.printing import is_quiet, is_terminal, say, say_red, show
@@ -65,11 +63,6 @@ from perfci.report.clean import clean_json, clean_line, clean_lines
     help="Run the benchmark files of REV (default: HEAD's).",
 )
 @click.option(
-    "--why/--no-why",
-    default=None,
-    help="Explain cases that moved (default: `why` in the configuration, else yes).",
-)
-@click.option(
     "--keep-bursts",
     metavar="FOLDER",
     type=FOLDER,
@@ -93,12 +86,13 @@ def compare_command(
     BASE and HEAD are git revisions. HEAD defaults to `.`, the working tree with its uncommitted
     changes. `A...B` for BASE is where A and B parted, with B as HEAD. Your checkout is not touched.
     """
+    from perfci.commands.compare import MeasureOptions
     from perfci.commands.project import open_project
     from perfci.commands.revisions import compare_revisions
 
-    project_options, options = split_options(given)
+    options = MeasureOptions(**given)
     with calling() as caller:
-        project = open_project(caller, **project_options)
+        project = open_project(caller)
         measured = compare_revisions(project, base, head, options, benchmarks_of=benchmarks_of)
     return conclude(measured, options.outputs, project.config, verbose=verbose)
 
@@ -140,13 +134,14 @@ def check_command(
     differs today, and so is each case that the stored numbers don't decide.
     """
     from perfci.commands.check import NoBaseline
+    from perfci.commands.compare import MeasureOptions
     from perfci.commands.project import open_project
     from perfci.commands.revisions import check_revision
 
-    project_options, options = split_options(given)
+    options = MeasureOptions(**given)
     try:
         with calling() as caller:
-            project = open_project(caller, **project_options)
+            project = open_project(caller)
             measured = check_revision(project, head, options, confirm=not no_confirm)
     except NoBaseline as nothing:
         if not if_stored:
@@ -166,12 +161,13 @@ def check_command(
 @showing_options
 def run_command(rev: str, verbose: bool, **given: Any) -> int:
     """Measure REV (default: the working tree) alone and show its numbers."""
+    from perfci.commands.compare import MeasureOptions
     from perfci.commands.project import open_project
     from perfci.commands.revisions import run_revision
 
-    project_options, options = split_options(given)
+    options = MeasureOptions(**given)
     with calling() as caller:
-        project = open_project(caller, **project_options)
+        project = open_project(caller)
         measured = run_revision(project, rev, options)
     return conclude(measured, options.outputs, project.config, verbose=verbose)
 
@@ -183,9 +179,7 @@ def run_command(rev: str, verbose: bool, **given: Any) -> int:
 @python_option
 @click.option("--json", "as_json", is_flag=True, help="Print the cases as JSON.")
 @allow_token_option
-def list_command(
-    rev: str, config_path: Path | None, selection: str, python: str | None, *, as_json: bool
-) -> int:
+def list_command(rev: str, selection: str, python: str | None, *, as_json: bool) -> int:
     """List the cases of REV (default: the working tree), one per line: id, place, tags, skips.
 
     With -q only the ids.
@@ -194,7 +188,7 @@ def list_command(
     from perfci.commands.project import open_project
 
     with calling(quiet=not is_terminal(err=True)) as caller:
-        project = open_project(caller, config_path)
+        project = open_project(caller)
         head = project.side("head", rev, python)
         cases, failed, notes = list_cases(project.session_context(), head, selection)
     if as_json:

@@ -5,6 +5,7 @@ Completion runs at each Tab, so it reads git's refs alone.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -15,13 +16,14 @@ from click.shell_completion import CompletionItem
 
 from perfci.cli.printing import ProgressLine, say
 from perfci.errors import PerfciError
-from perfci.model.measuring import DECIDING_ROUNDS, INJECTABLE, MOST_INJECTED
+from perfci.files import parse_toml
+from perfci.model.measuring import DECIDING_ROUNDS
 from perfci.units import parse_duration, parse_share
 from perfci.verdict.shards import Shard, parse_shard
 
 if TYPE_CHECKING:
-    from perfci.commands.compare import MeasureOptions
     from perfci.commands.project import Caller
+    from perfci.config.loading import Config
     from perfci.measure.executor import Executor
 
 _MOST_COMPLETIONS = 500
@@ -59,22 +61,6 @@ def duration(value: str | float) -> float:
         ) from None
 
 
-def injection(value: str) -> tuple[str, float]:
-    """Return ``latency=2%`` or ``latency=0.02`` as a name and a share."""
-    name, _, text = value.partition("=")
-    if name not in INJECTABLE:
-        raise click.BadParameter(f"{name!r} can't be injected; choose from {', '.join(INJECTABLE)}")
-    try:
-        share = parse_share(text)
-    except ValueError as error:
-        raise click.BadParameter(f"{text!r} can't be read: write {error}") from None
-    if not 0.0 < share <= MOST_INJECTED:
-        raise click.BadParameter(
-            f"{text!r} is out of range: give more than 0% and at most 1000%, such as {name}=2%"
-        )
-    return name, share
-
-
 def share(value: str) -> float:
     """Return ``2%`` or ``0.02`` as a share above 0."""
     try:
@@ -107,13 +93,41 @@ def stack(*options: Callable[[F], F]) -> Callable[[F], F]:
 
 _ALLOWED = f"{__name__}.allowed"
 """The key of ``--allow-token`` in click's context."""
+_CONFIG = f"{__name__}.config"
+"""The key of ``--config``."""
+_CHANGES = f"{__name__}.changes"
+"""The key of the configuration's keys that options set, as a table."""
 
 
-def _remember(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
-    context.meta[_ALLOWED] = value
+# None of these is passed to the commands: the caller has them.
+def _remember(context: click.Context, parameter: click.Parameter, value: object) -> None:
+    context.meta[_CONFIG if parameter.name == "config_path" else _ALLOWED] = value
 
 
-# not passed to the commands: only the caller reads it
+def _set_key(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+    if value is not None:
+        context.meta.setdefault(_CHANGES, {})[parameter.name] = value
+
+
+def _set_keys(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> None:
+    """Add each ``KEY=VALUE`` to the changes. The key of --inject is one in the table `inject`."""
+    from perfci.config.loading import merged
+
+    for text in given:
+        assignment = text if parameter.name == "set" else f"{parameter.name}.{text}"
+        changes = context.meta.get(_CHANGES, {})
+        context.meta[_CHANGES] = merged(changes, _table_of(assignment))
+
+
+def _table_of(assignment: str) -> dict[str, Any]:
+    """Return TOML such as ``quiet.pin=false``. A text needs no quotes: ``budget=5m``."""
+    key, equals, value = assignment.partition("=")
+    for text in (assignment, f"{key} = {json.dumps(value)}") if equals else ():
+        with suppress(ValueError):
+            return parse_toml(text)
+    raise click.BadParameter(f"{assignment!r} can't be read: write KEY=VALUE, as in a TOML file")
+
+
 allow_token_option = click.option(
     "--allow-token",
     is_flag=True,
@@ -121,8 +135,23 @@ allow_token_option = click.option(
     callback=_remember,
     help="Measure although a token is set or kept by git; benchmarks can read it.",
 )
-config_option = click.option(
-    "--config", "config_path", type=FILE, help="Read this file instead of pyproject.toml."
+config_option = stack(
+    click.option(
+        "--config",
+        "config_path",
+        type=FILE,
+        expose_value=False,
+        callback=_remember,
+        help="Read this file instead of pyproject.toml.",
+    ),
+    click.option(
+        "--set",
+        multiple=True,
+        metavar="KEY=VALUE",
+        expose_value=False,
+        callback=_set_keys,
+        help="Set a key of the configuration for this run, such as quiet.pin=false.",
+    ),
 )
 select_option = click.option(
     "-k",
@@ -137,9 +166,6 @@ python_option = click.option(
     metavar="PATH",
     help="The Python that measures (default: `python` in the configuration, else perfci's own).",
 )
-seed_option = click.option(
-    "--seed", type=int, help="Seed of the order of cases and of the benchmarks' data."
-)
 hour_option = click.option(
     "--budget",
     "budget_s",
@@ -153,11 +179,18 @@ measuring_options = stack(
     select_option,
     click.option(
         "--rounds",
-        type=click.IntRange(2),
+        type=int,
+        expose_value=False,
+        callback=_set_key,
         help=f"Least rounds a case; fewer than {DECIDING_ROUNDS} are a quick look: no verdict.",
     ),
-    click.option("--budget", type=duration, help="Time for everything: 90s, 2m30s, 1h."),
-    seed_option,
+    click.option(
+        "--budget",
+        metavar="DURATION",
+        expose_value=False,
+        callback=_set_key,
+        help="Time for everything: 90s, 2m30s, 1h.",
+    ),
     allow_token_option,
 )
 shard_option = click.option(
@@ -169,13 +202,17 @@ shard_option = click.option(
 strict_option = click.option(
     "--strict/--no-strict",
     default=None,
-    help="Exit with 3 when the verdict is inconclusive (default: `strict` in the configuration).",
+    expose_value=False,
+    callback=_set_key,
+    help="Exit with 3, or fail the check of `comment`, when the verdict is inconclusive (default: "
+    "`strict` in the configuration).",
 )
 inject_option = click.option(
     "--inject",
-    type=injection,
     multiple=True,
     metavar="METRIC=SHARE",
+    expose_value=False,
+    callback=_set_keys,
     help="Make HEAD worse on purpose, to see that the gate finds it: latency=2%.",
 )
 history_option = click.option(
@@ -196,31 +233,21 @@ showing_options = stack(
 
 OUTPUT = "output_"
 """The beginning of the parameters' names of options that write a report's formats."""
-PROJECT_OPTIONS = ("config_path", "rounds", "budget", "seed", "strict", "inject")
-"""Options of commands that change the configuration, by their parameters' names."""
 
 
-def split_options(given: dict[str, Any]) -> tuple[dict[str, Any], MeasureOptions]:
-    """Return a command's options for ``open_project``, and those of its measurement."""
-    from perfci.commands.compare import MeasureOptions
+def configuration_here() -> tuple[Path, Config]:
+    """Return the repository around the current folder, or that folder, and its configuration."""
+    from perfci.config.loading import load_config
 
-    project = {name: given.pop(name) for name in PROJECT_OPTIONS if name in given}
-    return project, MeasureOptions(**given)
-
-
-def token_allowed() -> bool:
-    """Return whether the running command may measure although a token is set."""
-    context = click.get_current_context(silent=True)
-    return context is not None and bool(context.meta.get(_ALLOWED, False))
+    root, meta = root_here(), click.get_current_context().meta
+    return root, load_config(root, meta.get(_CONFIG), meta.get(_CHANGES, {}))
 
 
 def executor() -> Executor:
     """Return the executor that starts workers: the one passed to the command line, or processes."""
     from perfci.measure.executor import Executor
 
-    context = click.get_current_context(silent=True)
-    given = context.find_root().obj if context else None
-    return given or Executor()
+    return click.get_current_context().find_root().obj or Executor()
 
 
 @contextmanager
@@ -228,7 +255,7 @@ def calling(*, quiet: bool = False) -> Iterator[Caller]:
     """Yield the caller. Its progress is shown on a line, which is cleared at the end."""
     from perfci.commands.project import Caller
 
-    line = ProgressLine(quiet=quiet)
+    line, meta = ProgressLine(quiet=quiet), click.get_current_context().meta
 
     def say_below(text: str, *, err: bool = False) -> None:
         line.close()
@@ -237,11 +264,13 @@ def calling(*, quiet: bool = False) -> Iterator[Caller]:
     try:
         yield Caller(
             folder=Path.cwd(),
+            config_path=meta.get(_CONFIG),
+            changes=meta.get(_CHANGES, {}),
             say=say_below,
             announce=line.announce,
             step=line.say,
             progress=line,
-            token_allowed=token_allowed(),
+            token_allowed=meta.get(_ALLOWED, False),
             executor=executor(),
         )
     finally:

@@ -13,10 +13,9 @@ from perfci.cli.options import (
     FILE,
     FOLDER,
     OUTPUT,
-    PROJECT_OPTIONS,
     calling,
     config_option,
-    root_here,
+    configuration_here,
     stack,
     strict_option,
 )
@@ -137,7 +136,7 @@ def _measure_by_slurm(
         own["shards"], own["sbatch"], own["job_folder"], given["log_folder"], _forwarded(context)
     )
     with calling() as caller:
-        project = open_project(caller, **{name: given[name] for name in PROJECT_OPTIONS})
+        project = open_project(caller)
         if base is None:
             collected = check_by_slurm(project, head, options, outputs)
         else:
@@ -172,8 +171,6 @@ def _measure_by_slurm(
 def merge_command(
     files: tuple[Path, ...],
     expect: int | None,
-    strict: bool | None,
-    config_path: Path | None,
     outputs: Mapping[str, Path],
 ) -> int:
     """Join the reports of shards in FILES to one report for each environment.
@@ -182,11 +179,10 @@ def merge_command(
     The shards' own verdicts don't count. Prints the JSON files that it wrote, one per line, or with
     `-` the report itself. Of several environments, each has its key before the file's suffix.
     """
-    from perfci.commands.project import configuration
     from perfci.commands.shards import merge_reports
     from perfci.report.outline import headline, outline
 
-    policy = configuration(root_here(), config_path, strict=strict).policy
+    policy = configuration_here()[1].policy
     codes = []
     for merged in merge_reports(files, policy, outputs, expect=expect):
         show_texts(merged.shown)

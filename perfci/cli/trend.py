@@ -13,12 +13,12 @@ from perfci.cli.options import (
     allow_token_option,
     calling,
     config_option,
+    configuration_here,
     duration,
     history_option,
     hour_option,
     python_option,
     refs,
-    seed_option,
     select_option,
     share,
 )
@@ -49,12 +49,6 @@ _UNMEASURED = (
 @click.option("--markdown", type=FILE, help="Write a summary, for a job or an issue.")
 @click.option("--json", "json_path", type=FILE, help="Write all results for programs.")
 @click.option(
-    "--last-days",
-    type=click.IntRange(2, 3650),
-    metavar="N",
-    help="Look for slow drift in the last N days (default: drift_days of the configuration, 14).",
-)
-@click.option(
     "--no-remember", is_flag=True, help="Keep what is new now as new for the next report."
 )
 @config_option
@@ -64,9 +58,7 @@ def trend_command(
     html: Path | None,
     markdown: Path | None,
     json_path: Path | None,
-    last_days: int | None,
     no_remember: bool,
-    config_path: Path | None,
 ) -> None:
     """Show when, by how much, and between which commits each metric moved.
 
@@ -79,12 +71,10 @@ def trend_command(
     from perfci.commands.history import history_address, history_files
     from perfci.commands.project import repository_at
     from perfci.commands.trend import report_trend, trend_text
-    from perfci.config.loading import load_config
     from perfci.report.site.pages import trend_lines
 
     repository = repository_at(Path.cwd())
-    root = repository.root if repository else Path.cwd()
-    config = load_config(root, config_path)
+    root, config = configuration_here()
     # before the history is read, which may take a minute
     check_writable(outputs, history_files(history, config, root))
     if html is not None:
@@ -95,7 +85,6 @@ def trend_command(
         repository,
         now=datetime.now(UTC).isoformat(timespec="seconds"),  # noqa: TID251 (the one clock here)
         branch=branch,
-        last_days=last_days,
         html=html,
         outputs=outputs,
         remember=not no_remember,
@@ -132,13 +121,10 @@ def trend_command(
 @python_option
 @allow_token_option
 @hour_option
-@seed_option
 @click.option("--restart", is_flag=True, help="Forget what an earlier start measured.")
 @click.option("--json", "json_path", type=FILE, help="Write the answer here.")
 def bisect_command(
     wanted: str,
-    config_path: Path | None,
-    seed: int | None,
     json_path: Path | None,
     **given: Any,
 ) -> int:
@@ -154,7 +140,7 @@ def bisect_command(
 
     options = BisectOptions(**given)
     with calling() as caller:
-        project = open_project(caller, config_path, seed=seed)
+        project = open_project(caller)
         project.check_outputs({"json": json_path} if json_path else {})
         bisection = bisect(project, wanted, options)
     printed = json_path == STANDARD_OUTPUT
@@ -189,7 +175,6 @@ def bisect_command(
 def explain_command(
     report_or_base: str,
     head: str,
-    config_path: Path | None,
     **given: Any,
 ) -> int:
     """Look for what differs inside of cases, between BASE and HEAD or the sides of a REPORT.
@@ -207,7 +192,7 @@ def explain_command(
     else:
         sides = ExplainedSides(report_or_base, head or ".")
     with calling() as caller:
-        explained = explain(open_project(caller, config_path), sides, **given)
+        explained = explain(open_project(caller), sides, **given)
     for why in explained:
         say(why.case)
         for line in lines_of_why(why):

@@ -15,10 +15,10 @@ from perfci.calibrate import (
     most_disturbing,
 )
 from perfci.commands.compare import MeasureOptions, now, selected_cases, within
+from perfci.config.keys import MeasureSettings
 from perfci.measure.progress import CaseState, SessionResult
 from perfci.measure.session import SessionOptions, measure_cases
 from perfci.measure.workplace import open_workplace
-from perfci.model.measuring import MeasureSettings
 from perfci.verdict.shards import whole_by_part
 from perfci.version import VERSION
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfci.commands.compare import with_own_thresholds
-from perfci.commands.project import configuration, load_report
+from perfci.commands.project import load_report
 from perfci.commands.run_to_report import today
 from perfci.errors import OutsideError, PerfciError, UsageError, joined_error
 from perfci.files import write_file
@@ -40,6 +40,7 @@ from perfci.verdict.acceptance import (
 )
 
 if TYPE_CHECKING:
+    from perfci.config.loading import Config
     from perfci.forges.github import GitHubClient
     from perfci.model.report import Report
 
@@ -53,10 +54,11 @@ class CommentRequest:
     that the token posts as. ``body_file`` gets the comment's text before anything is posted.
 
     ``page_file`` gets the page of the judged report, and ``details`` is the address where that page
-    will be, which the comment links. The configuration of the checkout ``root`` judges.
+    will be, which the comment links. The ``config`` of the checkout ``root`` judges.
     """
 
     root: Path
+    config: Config
     files: tuple[Path, ...] = ()
     unreadable: str | None = None
     pull: int | None = None
@@ -66,16 +68,14 @@ class CommentRequest:
     author: str = "github-actions[bot]"
     body_file: Path = field(default_factory=lambda: Path("perfci-comment.md"))
     check: bool = True
-    strict: bool | None = None
-    config_path: Path | None = None
     page_file: Path | None = None
     details: str = ""
 
 
-def comment(request: CommentRequest, say: Say) -> tuple[list[Report], bool]:
+def comment(request: CommentRequest, say: Say) -> list[Report]:
     """Leave the reports as one comment and one check, and report each outcome to ``say``.
 
-    Return the reports as they were judged, and whether an inconclusive report fails the check.
+    Return the reports as they were judged.
 
     OutsideError if GitHub or the disk failed, or a report can't be read.
     """
@@ -91,16 +91,16 @@ def comment(request: CommentRequest, say: Say) -> tuple[list[Report], bool]:
         if request.check:
             _fail_check(request, error.message, say)
         raise
-    reports, strict = _judged(request, loaded)
+    reports = _judged(request, loaded)
     # before the token is used, so that the text exists if it is refused
     _write_body(request, reports)
     try:
         wanted = actions.target(request.pull, request.head_sha, request.event)
         with closing(actions.client(request.repository)) as client:
-            _post(client, wanted, request, reports, strict=strict, say=say)
+            _post(client, wanted, request, reports, say)
     except NothingToPost as nothing:
         say(f"nothing posted: {nothing}", err=True)
-    return reports, strict
+    return reports
 
 
 def _loaded(request: CommentRequest) -> list[Report]:
@@ -116,15 +116,13 @@ def _loaded(request: CommentRequest) -> list[Report]:
     return [load_report(path) for path in request.files]
 
 
-def _judged(request: CommentRequest, loaded: Sequence[Report]) -> tuple[list[Report], bool]:
+def _judged(request: CommentRequest, loaded: Sequence[Report]) -> list[Report]:
     """Return the reports judged by the configuration and the benchmark files of ``root``.
 
     The checkout is the one that perfci runs in here, never a report's: the measuring job must not
-    decide. Acceptances count only for a head of the repository itself. Also return whether the
-    configuration is strict.
+    decide. Acceptances count only for a head of the repository itself.
     """
-    root = request.root
-    config = configuration(root, request.config_path, strict=request.strict)
+    root, config = request.root, request.config
     files = files_in(root, config.benchmarks, config.pattern)
     written = written_in(root, files)  # read, not imported
     named = by_name(written)
@@ -143,7 +141,7 @@ def _judged(request: CommentRequest, loaded: Sequence[Report]) -> tuple[list[Rep
         held = enforced(believed(report, own, lines, today(), policy), policy, metrics)
         held = with_unreported(held, everywhere, policy)
         reports.append(with_caveat(held, caveat_of_copies(held, config.installed)))
-    return reports, policy.strict
+    return reports
 
 
 def _is_own(request: CommentRequest) -> bool:
@@ -158,8 +156,6 @@ def _post(
     wanted: PostTarget,
     request: CommentRequest,
     reports: list[Report],
-    *,
-    strict: bool,
     say: Say,
 ) -> None:
     """Leave the comment and the check. A failure of one keeps nothing back of the other."""
@@ -182,7 +178,7 @@ def _post(
         )
     if request.check:
         about = (head, actions.run_url(), actions.attempt())
-        check = check_content(reports, body, *about, strict=strict)
+        check = check_content(reports, body, *about, strict=request.config.policy.strict)
         steps.append(("check not set", lambda: set_check(client, head.sha, check)))
     failed: list[PerfciError] = []
     left = True

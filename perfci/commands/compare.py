@@ -17,6 +17,7 @@ from perfci.commands.run_to_report import (
     run_of,
     with_session,
 )
+from perfci.config.keys import MeasureSettings
 from perfci.config.loading import load_config
 from perfci.errors import UnfitCommit, UsageError
 from perfci.measure.checkout.git import ResolvedRev
@@ -29,7 +30,6 @@ from perfci.measure.selection import DecoratorLiterals, by_name, select, written
 from perfci.measure.session import SessionOptions, measure_cases
 from perfci.measure.workplace import RequestedSide, SessionContext, Workplace, open_workplace
 from perfci.model.case import Case, Failure
-from perfci.model.measuring import MeasureSettings
 from perfci.model.report import Report, Timing
 from perfci.model.run import Run
 from perfci.outputs import Announce, silent
@@ -51,13 +51,12 @@ class MeasureOptions:
     ``durations`` in s by case. ``everything`` measures cases that ran no changed file like any
     other case. ``record`` adds the runs to the ``history``, and implies ``everything``. ``outputs``
     are files that the caller writes. If they can't be written, that is an error before measuring.
-    ``why`` looks into cases that moved (None: as the configuration says).
-    ``keep_bursts`` is a folder for all rounds' bursts; each case then gets all of
-    its rounds. ``same`` allows both sides to be one commit.
+    ``keep_bursts`` is a folder for all rounds' bursts; each case then gets all of its rounds.
+    ``same`` allows both sides to be one commit.
 
-    A command sets the other fields. ``only`` has the ids of the cases to measure. Empty means all.
-    ``command`` goes into the report. Both sides run the benchmark files of ``benchmarks_of``, or
-    head's.
+    A command sets the other fields. ``why`` looks into cases that moved. ``only`` has the ids of
+     the cases to measure. Empty means all. ``command`` goes into the report. Both sides run the
+     benchmark files of ``benchmarks_of``, or head's.
     """
 
     selection: str = ""
@@ -71,8 +70,8 @@ class MeasureOptions:
     log_folder: Path | None = None
     everything: bool = False
     same: bool = False
-    why: bool | None = None
     keep_bursts: Path | None = None
+    why: bool = False
     only: tuple[str, ...] = ()
     command: str = "compare"
     benchmarks_of: ResolvedRev | None = None
@@ -360,7 +359,9 @@ def undecided_report(
             *_definitions_note(workplace, options),
         ),
         benchmarks_of=options.benchmarks_of.sha if options.benchmarks_of else "",
-        injected=workplace.plan.config.settings.inject,
+        injected={
+            str(name): share for name, share in workplace.plan.config.settings.inject.items()
+        },
         shard=str(part.shard or ""),
         split=part.split_digest,
         timing=Timing(

@@ -9,13 +9,11 @@ import os
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from perfci.errors import OutsideError, UsageError
 from perfci.files import expanded, read_regular
-from perfci.model.measuring import INJECTABLE, MOST_INJECTED
 from perfci.outputs import silent
-from perfci.units import parse_duration
 
 if TYPE_CHECKING:
     from perfci.baselines.store import Baselines
@@ -35,15 +33,14 @@ def compare(
     select: str = "",
     rounds: int | None = None,
     budget: float | str | None = None,
-    seed: int | None = None,
     python: str | None = None,
     base_python: str | None = None,
     head_python: str | None = None,
     config: PathName | None = None,
-    inject: Mapping[str, float] | None = None,
+    inject: Mapping[str, float | str] | None = None,
+    settings: Mapping[str, Any] | None = None,
     same: bool = False,
     everything: bool = False,
-    why: bool | None = None,
     record: bool = False,
     history: str | None = None,
     log_folder: PathName | None = None,
@@ -55,14 +52,19 @@ def compare(
     ``base`` and ``head`` are git revisions of ``repository``. ``"."`` is its working tree. The
     other arguments are the options of ``perfci compare``: ``select`` is ``-k``, ``budget`` is in
     seconds or as ``"10m"``, ``inject`` maps a metric to a share, ``same`` is
-    ``--allow-same-commit``, ``everything`` is ``--all`` and ``why`` is ``--why``.
+    ``--allow-same-commit`` and ``everything`` is ``--all``. ``settings`` are other keys of the
+    configuration for this call, as ``{"seed": 1}``.
     ``progress`` is called with a line of text for each step, round and notice.
     """
     from perfci.commands.compare import MeasureOptions
     from perfci.commands.revisions import compare_revisions
 
     project = _project(
-        repository, config, rounds, budget, seed, inject or {}, progress, allow_token=allow_token
+        repository,
+        config,
+        {"rounds": rounds, "budget": budget, "inject": inject, **(settings or {})},
+        progress,
+        allow_token=allow_token,
     )
     options = MeasureOptions(
         select,
@@ -74,7 +76,6 @@ def compare(
         log_folder=_path(log_folder),
         everything=everything,
         same=same,
-        why=why,
     )
     measured = compare_revisions(project, base, head, options)
     measured.record()
@@ -89,10 +90,10 @@ def check(
     select: str = "",
     rounds: int | None = None,
     budget: float | str | None = None,
-    seed: int | None = None,
     python: str | None = None,
     config: PathName | None = None,
-    inject: Mapping[str, float] | None = None,
+    inject: Mapping[str, float | str] | None = None,
+    settings: Mapping[str, Any] | None = None,
     record: bool = False,
     history: str | None = None,
     log_folder: PathName | None = None,
@@ -108,7 +109,11 @@ def check(
     from perfci.commands.revisions import check_revision
 
     project = _project(
-        repository, config, rounds, budget, seed, inject or {}, progress, allow_token=allow_token
+        repository,
+        config,
+        {"rounds": rounds, "budget": budget, "inject": inject, **(settings or {})},
+        progress,
+        allow_token=allow_token,
     )
     options = MeasureOptions(
         select, python, record=record, history=history, log_folder=_path(log_folder)
@@ -194,34 +199,14 @@ def _exported(path: Path) -> History:
 def _project(
     repository: PathName,
     config: PathName | None,
-    rounds: int | None,
-    budget: float | str | None,
-    seed: int | None,
-    inject: Mapping[str, float],
+    changes: Mapping[str, Any],
     progress: Callable[[str], None] | None,
     *,
     allow_token: bool,
 ) -> Project:
-    """Return the project of these arguments. UsageError if one can't be used."""
+    """Return the project, with the ``changes`` of its configuration that aren't None."""
     from perfci.commands.project import Caller, open_project
 
-    if rounds is not None and rounds < 2:
-        raise UsageError("bad-argument", f"rounds is {rounds}", "Give two or more.")
-    try:
-        seconds = None if budget is None else parse_duration(str(budget))
-    except ValueError:
-        raise UsageError(
-            "bad-argument",
-            f"budget is {budget!r}, no duration",
-            'Give seconds, or "90s", "10m", "1h".',
-        ) from None
-    for name, share in inject.items():
-        if name not in INJECTABLE or not 0.0 < share <= MOST_INJECTED:
-            raise UsageError(
-                "bad-argument",
-                f"inject has {name!r}: {share!r}",
-                f"Give a share above zero, up to {MOST_INJECTED:g}, of {', '.join(INJECTABLE)}.",
-            )
     show = progress or silent
 
     def say(text: str, *, err: bool = False) -> None:  # noqa: ARG001 (a notice is progress, too)
@@ -230,15 +215,16 @@ def _project(
     def say_round(done: Progress) -> None:
         show(f"{done.case}: round {done.done} of {done.planned}")
 
-    folder = Path(repository).absolute()
-    return open_project(
-        Caller(folder, say=say, step=show, progress=say_round, token_allowed=allow_token),
-        _path(config),
-        rounds=rounds,
-        budget=seconds,
-        seed=seed,
-        inject=tuple(inject.items()),
+    caller = Caller(
+        Path(repository).absolute(),
+        config_path=_path(config),
+        changes={key: value for key, value in changes.items() if value is not None},
+        say=say,
+        step=show,
+        progress=say_round,
+        token_allowed=allow_token,
     )
+    return open_project(caller)
 
 
 def _path(name: PathName | None) -> Path | None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from perfci.commands.compare import MeasureOptions, now, run, selected_cases, within
 from perfci.commands.history import require_own, runner_name
 from perfci.commands.project import Project, interpreter
+from perfci.config.keys import MeasureSettings
 from perfci.errors import (
     MeasureError,
     NoTimeToImport,
@@ -27,7 +28,6 @@ from perfci.measure.discovery import CUT_SHORT
 from perfci.measure.selection import is_whole
 from perfci.measure.workplace import RequestedSide, open_workplace
 from perfci.model.case import Case, Failure
-from perfci.model.measuring import MeasureSettings
 from perfci.model.report import Report
 from perfci.model.run import CaseRun, Environment, RecordedRun, Run, Side
 from perfci.trend.timelines import current_name

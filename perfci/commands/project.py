@@ -6,12 +6,10 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict, Unpack
-
-from msgspec import structs
+from typing import TYPE_CHECKING, Any
 
 from perfci.commands.history import history_address, history_files
 from perfci.config.loading import Config, ignored_files, load_config
@@ -21,7 +19,6 @@ from perfci.measure.checkout.git import Repository, open_repository
 from perfci.measure.executor import Executor
 from perfci.measure.progress import Progress
 from perfci.measure.workplace import ProgressReporter, RequestedSide, SessionContext
-from perfci.model.measuring import DECIDING_ROUNDS
 from perfci.outputs import Announce, Say, check_writable, silent
 
 if TYPE_CHECKING:
@@ -34,10 +31,13 @@ class Caller:
 
     ``say`` takes notices, ``announce`` what will be measured, ``step`` other steps, ``progress``
     each round. ``token_allowed`` measures although benchmarks could read a token. ``executor``
-    starts the workers.
+    starts the workers. ``config_path`` names the configuration's file (None: the usual one), and
+    ``changes`` are its keys with other values for this run.
     """
 
     folder: Path
+    config_path: Path | None = None
+    changes: Mapping[str, Any] = field(default_factory=dict)
     say: Say = silent
     announce: Announce = silent
     step: Callable[[str], None] = silent
@@ -90,26 +90,14 @@ class Project:
         check_writable(outputs, history_files(history, self.config, self.root))
 
 
-class ConfigOptions(TypedDict, total=False):
-    """Options of the command line that change the configuration. None leaves it as it is."""
-
-    rounds: int | None
-    budget: float | None
-    seed: int | None
-    strict: bool | None
-    inject: Sequence[tuple[str, float]]
-
-
-def open_project(
-    caller: Caller, config_path: Path | None = None, **options: Unpack[ConfigOptions]
-) -> Project:
-    """Return the project around the caller's folder, with options laid over its configuration."""
-    repository = open_repository(caller.folder)
+def open_project(caller: Caller) -> Project:
+    """Return the project around the caller's folder."""
+    repository, given = open_repository(caller.folder), caller.config_path
     _as_text(repository.root, "repository's folder", "Rename the folder, or clone it elsewhere.")
-    for file in () if config_path else ignored_files(repository.root, caller.folder.resolve()):
+    for file in () if given else ignored_files(repository.root, caller.folder.resolve()):
         path = file.relative_to(repository.root)
         caller.say(f"note: {path} is not read. `--config {path}` reads it.", err=True)
-    return Project(repository, configuration(repository.root, config_path, **options), caller)
+    return Project(repository, load_config(repository.root, given, caller.changes), caller)
 
 
 def cache_folder() -> Path:
@@ -133,30 +121,6 @@ def _as_text(folder: Path, what: str, advice: str) -> Path:
             "path-not-text", f"the name of the {what} {shown} is not UTF-8", advice
         ) from error
     return folder
-
-
-def configuration(root: Path, config_path: Path | None, **options: Unpack[ConfigOptions]) -> Config:
-    """Return the configuration with the command line's options laid over it."""
-    config = load_config(root, config_path)
-    settings, strict = config.settings, options.get("strict")
-    if (rounds := options.get("rounds")) is not None:
-        # too few rounds to decide are a quick look, which ends after them
-        most = rounds if rounds < DECIDING_ROUNDS else max(rounds, settings.max_rounds)
-        settings = replace(settings, rounds=rounds, max_rounds=most)
-    if (budget := options.get("budget")) is not None:
-        settings = replace(settings, budget=budget)
-    if (seed := options.get("seed")) is not None:
-        settings = replace(settings, seed=seed)
-    if inject := options.get("inject"):
-        if len(dict(inject)) < len(inject):
-            raise UsageError(
-                "injected-twice", "--inject names a metric twice", "Give each metric one share."
-            )
-        settings = replace(settings, inject=dict(inject))
-    policy = replace(config.policy, looks=(settings.rounds, settings.max_rounds))
-    if strict is not None:
-        policy = replace(policy, strict=strict)
-    return structs.replace(config, settings=settings, policy=policy)
 
 
 def interpreter(

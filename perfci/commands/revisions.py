@@ -29,9 +29,9 @@ from perfci.units import counted
 
 if TYPE_CHECKING:
     from perfci.commands.history import Recorder
+    from perfci.config.keys import MeasureSettings
     from perfci.measure.checkout.git import Repository, ResolvedRev
     from perfci.measure.workplace import RequestedSide
-    from perfci.model.measuring import MeasureSettings
     from perfci.model.report import Report
     from perfci.model.run import Run
 
@@ -78,7 +78,7 @@ def compare_revisions(
     recording = _recorder(project, options, *sides)
     session_options = replace(
         options,
-        why=project.config.why if options.why is None else options.why,
+        why=project.config.why,
         benchmarks_of=project.repository.resolve(benchmarks_of) if benchmarks_of else None,
     )
     runs, report = compare(

@@ -30,7 +30,6 @@ def report_trend(
     *,
     now: str,
     branch: str | None = None,
-    last_days: int | None = None,
     html: Path | None = None,
     outputs: Mapping[str, Path],
     remember: bool = True,
@@ -45,11 +44,8 @@ def report_trend(
     from perfci.outputs import files_of, write_files, write_site
     from perfci.report.site.pages import render_site
 
-    settings = config.trend
-    if last_days is not None:
-        settings = replace(settings, drift_days=last_days)
     with open_history(address, create=False) as history:
-        trend = trend_of(history, repository, config.aliases, settings, branch=branch, now=now)
+        trend = trend_of(history, repository, config.aliases, config.trend, branch=branch, now=now)
         files = files_of(outputs)
         write_files({path: trend_text(name, trend) for name, path in files.items()})
         if html is not None:

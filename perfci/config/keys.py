@@ -1,22 +1,27 @@
 """Every key of the configuration, with its type, bounds, default and meaning.
 
-``loading`` checks files against these structs. The JSON Schema is made from them.
+Files, ``--set`` and Python's keywords are read by these records (``loading``), and the JSON Schema
+and the reference are made from them. Keys that decide are fields of ``verdict.policy.Policy``,
+those of trends of ``trend.TrendSettings``.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from datetime import date
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
 from pathlib import PurePosixPath
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_type_hints
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from perfci.model.case import NAME, Gate, Undecided
-from perfci.model.measuring import MeasureSettings
+from perfci.model.measuring import DECIDING_ROUNDS, MOST_ROUNDS
 from perfci.trend import TrendSettings
 from perfci.units import parse_duration, parse_share
+from perfci.values import NO_ZERO, NUMBER_OR_TEXT, TEXT, Text, Threshold, about, written
+from perfci.verdict.acceptance import Acceptance
 from perfci.verdict.policy import Policy
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]i?)?B?", re.IGNORECASE)
@@ -24,23 +29,6 @@ _STEPS = "KMGT"
 MOST_BYTES = (1 << 63) - 1
 """Largest limit that the system takes."""
 _END = r"$(?!\n)"
-_NO_ZERO = r"(?![\s\S]*\x00)"
-_TEXT = rf"^{_NO_ZERO}[\s\S]*\S"
-_MEASURE, _POLICY, _TREND = MeasureSettings(), Policy(), TrendSettings()
-
-
-def written(expected: str = "", read: Callable[[Any], Any] | None = None, **in_schema: Any) -> Meta:
-    """Return how a value is written where its type doesn't show it.
-
-    ``expected`` is for error messages. ``read`` converts the file's value to the type, and its
-    ValueError says what it expected. ``in_schema`` is added to the JSON Schema.
-    """
-    return Meta(extra={"expected": expected, "read": read}, extra_json_schema=in_schema or None)
-
-
-def about(meaning: str, *example: Any, **bounds: Any) -> Meta:
-    """Return a key's meaning, an example of its value (no switch needs one), and bounds."""
-    return Meta(description=meaning, examples=list(example) or None, **bounds)
 
 
 def _inside(value: Any) -> str:
@@ -72,27 +60,14 @@ def _size(value: Any) -> Any:
     return round(min(float(match[1]), float(MOST_BYTES)) * base**power)
 
 
-def _day(value: Any) -> str:
-    """Read a TOML date, or a date as text. A date with a time is refused."""
-    if type(value) is date:
-        return value.isoformat()
-    if not isinstance(value, str):
-        raise ValueError(value)  # noqa: TRY004 (the caller takes it for a wrong value)
-    return date.fromisoformat(value).isoformat()
-
-
-_NUMBER_OR_TEXT = {"type": ["number", "string"]}
-_PERCENTAGE = {"pattern": r"^\s*([0-9.]+\s*%|0?\.[0-9]+)\s*$"}
-
 Environments = Literal["shared", "own"]
 Residency = Literal["together", "alternate"]
-Text = Annotated[str, Meta(pattern=_TEXT), written('a text, such as "benchmarks"')]
 FilePattern = Annotated[
     str,
     # a class that isn't closed matches nothing, which would read as "no benchmarks"
     # and Python takes `**` only for all folders between two slashes
     Meta(
-        pattern=rf"^(?!/){_NO_ZERO}(?=[\s\S]*[^\s/.])(?![\s\S]*([^/]\*\*|\*\*[^/]))"
+        pattern=rf"^(?!/){NO_ZERO}(?=[\s\S]*[^\s/.])(?![\s\S]*([^/]\*\*|\*\*[^/]))"
         r"(?:[^\[]|\[!?[^\]]+\])*$"
     ),
     written('a pattern of file names, such as "bench_*.py" or "**/bench_*.py"'),
@@ -107,11 +82,11 @@ Inside = Annotated[
     written(
         "a path inside the repository, relative to its root",
         _inside,
-        pattern=rf"^(?!/){_NO_ZERO}(?!([\s\S]*/)?\.\.(/|$))[\s\S]*\S",
+        pattern=rf"^(?!/){NO_ZERO}(?!([\s\S]*/)?\.\.(/|$))[\s\S]*\S",
     ),
 ]
 Commands = Annotated[
-    tuple[Annotated[str, Meta(pattern=_TEXT)], ...],
+    tuple[Annotated[str, Meta(pattern=TEXT)], ...],
     written("a list of texts, none of them empty"),
 ]
 Variables = Annotated[
@@ -124,7 +99,7 @@ Duration = Annotated[
     written(
         'seconds above zero, or a text such as "90s", "2m30s" or "1h"',
         _duration,
-        **_NUMBER_OR_TEXT,
+        **NUMBER_OR_TEXT,
         pattern=r"^\s*([0-9.]+\s*[hH]\s*)?([0-9.]+\s*[mM]\s*)?([0-9.]+\s*[sS]\s*)?$|^\s*[0-9.]+\s*$",
     ),
 ]
@@ -137,27 +112,6 @@ Size = Annotated[
         type=["integer", "string"],
         pattern=r"^\s*[0-9]+(\.[0-9]+)?\s*([KMGTkmgt][iI]?)?[bB]?\s*$",
     ),
-]
-Share = Annotated[
-    float,
-    Meta(ge=0),
-    written(read=parse_share, **_NUMBER_OR_TEXT, **_PERCENTAGE, exclusiveMaximum=1),
-]
-Chance = Annotated[
-    float,
-    Meta(gt=0, le=0.5),
-    written("a number above zero, at most 0.5", parse_share, **_NUMBER_OR_TEXT, **_PERCENTAGE),
-]
-Threshold = Annotated[
-    int | float | str,
-    written(
-        'a share such as "5%" or 0.05, or an amount', **_NUMBER_OR_TEXT, **_PERCENTAGE, minimum=0
-    ),
-]
-"""A share or an amount, which depends on the metric."""
-Day = Annotated[
-    str,
-    written("a day, such as 2026-12-31", _day, pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"),
 ]
 
 
@@ -190,25 +144,18 @@ class QuietTable(Struct, frozen=True, forbid_unknown_fields=True):
     fork: Annotated[bool, about("Fork workers from a process that has done their imports.")] = True
 
 
-class TrendTable(Struct, frozen=True, forbid_unknown_fields=True):
-    """Settings of what `perfci trend` calls a change or a drift."""
-
-    alpha: Annotated[Chance, about("Chance of any false change in a quiet series.", 1e-6)] = (
-        _TREND.alpha
-    )
-    false_discoveries: Annotated[
-        Chance,
-        about("Largest share of false changes, and of drifts, in a report.", 0.01),
-    ] = _TREND.false_discoveries
-    floor: Annotated[
-        Share, about("Smallest change worth reporting, as a share of the level.", "1%")
-    ] = _TREND.floor
-    drift_days: Annotated[
-        int, about("Last days that are compared with the accepted level.", 30, ge=2)
-    ] = _TREND.drift_days
-    drift_floor: Annotated[Share, about("Smallest drift worth reporting.", "3%")] = (
-        _TREND.drift_floor
-    )
+Injectable = Literal["latency", "cold_start", "compile_time", "peak_host_memory"]
+"""Metrics that can be made worse on purpose, to test the gate."""
+Injected = Annotated[
+    float,
+    Meta(gt=0, le=10),
+    written(
+        'a share above 0, such as "2%", and at most "1000%"',
+        parse_share,
+        **NUMBER_OR_TEXT,
+        pattern=r"^\s*([0-9.]+\s*%|0?\.[0-9]+)\s*$",
+    ),
+]
 
 
 class MetricTable(Struct, frozen=True, forbid_unknown_fields=True):
@@ -232,23 +179,6 @@ class MetricTable(Struct, frozen=True, forbid_unknown_fields=True):
     share: (
         Annotated[float, about("Least threshold, as a share of base.", 0.05, ge=0)] | UnsetType
     ) = UNSET
-
-
-class AcceptTable(Struct, frozen=True, forbid_unknown_fields=True):
-    """A regression that is meant, and no longer fails: one metric of one case."""
-
-    case: Annotated[
-        Text, about("The case, as the report names it. `*` is any text.", "encoder[batch=1]")
-    ]
-    metric: Annotated[Text, about("The metric, or `*`.", "latency_p50")]
-    because: Annotated[Text, about("Why it is meant.", "masks are applied to every head now")]
-    by: Annotated[Text, about("Who accepts it.", "Ada")] | UnsetType = UNSET
-    up_to: (
-        Annotated[Threshold, about("The largest change that is accepted.", "10%")] | UnsetType
-    ) = UNSET
-    until: Annotated[Day, about("The last day on which it counts.", "2026-12-31")] | UnsetType = (
-        UNSET
-    )
 
 
 class ProjectKeys(Struct, frozen=True):
@@ -318,13 +248,14 @@ class ProjectKeys(Struct, frozen=True):
     ] = ""
     why: Annotated[bool, about("`compare` looks into cases that moved.")] = True
     aliases: Annotated[
-        dict[str, Text],
+        Mapping[str, Text],
         about("New names of renamed benchmarks or cases, by the old name.", {"encode": "encoder"}),
     ] = {}
 
 
-class Keys(ProjectKeys, frozen=True, forbid_unknown_fields=True):
-    """The table `[tool.perfci]` of pyproject.toml, or the whole of perfci.toml."""
+@dataclass(frozen=True, slots=True)
+class MeasureSettings:
+    """Settings of measuring. Times are in s, memory in bytes."""
 
     budget: Annotated[
         Duration,
@@ -332,18 +263,14 @@ class Keys(ProjectKeys, frozen=True, forbid_unknown_fields=True):
             "Time for all that a command measures. If it is too short, fewer cases are measured.",
             "15m",
         ),
-    ] = _MEASURE.budget
+    ] = 600.0
     rounds: Annotated[
-        int, about("Least rounds of a case. Fewer than 5 give no verdict.", 8, ge=2)
-    ] = _MEASURE.rounds
-    max_rounds: (
-        Annotated[
-            int,
-            about("Most rounds of a case; a larger `rounds` raises it.", 40, ge=2),
-            written(default=_MEASURE.max_rounds),
-        ]
-        | UnsetType
-    ) = UNSET
+        int,
+        about("Least rounds of a case. Fewer than 5 are a quick look: no verdict.", 8, ge=2),
+    ] = DECIDING_ROUNDS
+    max_rounds: Annotated[
+        int, about("Most rounds of a case; a larger `rounds` raises it.", 40, ge=2)
+    ] = MOST_ROUNDS
     compile_rounds: Annotated[
         int,
         about(
@@ -352,29 +279,23 @@ class Keys(ProjectKeys, frozen=True, forbid_unknown_fields=True):
             5,
             ge=1,
         ),
-    ] = _MEASURE.compile_rounds
+    ] = 1
     round_time: Annotated[
         Duration, about("Time of recorded calls per worker and round.", "0.5s")
-    ] = _MEASURE.round_time
+    ] = 0.3
     burst: Annotated[
         Duration, about("Time until it is the other side's turn; a longer call is one turn.", 0.005)
-    ] = _MEASURE.burst
-    warmup: Annotated[Duration, about("Longest warm-up of a worker.", "5s")] = _MEASURE.warmup
-    timeout: Annotated[Duration, about("Longest time of each step of a worker.", "10m")] = (
-        _MEASURE.timeout
-    )
+    ] = 0.0025
+    warmup: Annotated[Duration, about("Longest warm-up of a worker.", "5s")] = 2.0
+    timeout: Annotated[Duration, about("Longest time of each step of a worker.", "10m")] = 300.0
     seed: Annotated[
         int, about("Seed of the order of cases and of the benchmarks' data.", 1, ge=0)
-    ] = _MEASURE.seed
+    ] = 0
     cores: Annotated[
         int, about("Cores that workers are pinned to; 0: up to four, one left free.", 2, ge=0)
-    ] = _MEASURE.cores
-    threads: Annotated[int, about("Threads of a worker; 0: one per core.", 1, ge=0)] = (
-        _MEASURE.threads
-    )
-    memory_limit: Annotated[Size, about("Limit of a worker's data; 0: none.", "8GiB")] = (
-        _MEASURE.memory_limit
-    )
+    ] = 0
+    threads: Annotated[int, about("Threads of a worker; 0: one per core.", 1, ge=0)] = 0
+    memory_limit: Annotated[Size, about("Limit of a worker's data; 0: none.", "8GiB")] = 0
     residency: Annotated[
         Residency,
         about(
@@ -382,38 +303,45 @@ class Keys(ProjectKeys, frozen=True, forbid_unknown_fields=True):
             "alternate",
         ),
     ] = "together"
-    strict: Annotated[bool, about("Exit with 3 when the verdict is inconclusive.")] = _POLICY.strict
-    allow_broken: Annotated[
-        tuple[Text, ...],
+    inject: Annotated[
+        Mapping[Injectable, Injected],
         about(
-            "Cases, benchmarks or files that may fail on both sides; `*` is any text. "
-            "Other cases that do exit with 3.",
-            ["encoder[mode=default]", "legacy_*"],
+            "Shares by which head is made worse on purpose, to see the gate fail.",
+            {"latency": "2%"},
         ),
-    ] = _POLICY.allow_broken
-    alpha: Annotated[Chance, about("Chance of a false alarm in a report.", "5%")] = _POLICY.alpha
-    cohens_d: Annotated[
-        float,
-        about(
-            "`check` only: least effect size, unless the whole interval is beyond the threshold.",
-            0.5,
-            ge=0,
-        ),
-    ] = _POLICY.cohens_d
+    ] = field(default_factory=dict)
+
+
+class Tables(Struct, frozen=True):
+    """Keys that hold tables."""
+
     metrics: Annotated[
-        dict[str, MetricTable],
+        Mapping[str, MetricTable],
         about("A metric's policy, by its name.", {"latency_p50": {"threshold": "3%"}}),
     ] = {}
     thresholds: Annotated[
-        dict[str, dict[str, Threshold]],
+        Mapping[str, Mapping[str, Threshold]],
         about("Thresholds by benchmark, then by metric.", {"encoder": {"latency_p50": "8%"}}),
     ] = {}
     accept: Annotated[
-        tuple[AcceptTable, ...],
+        tuple[Acceptance, ...],
         about(
             "Regressions that are meant.",
             [{"case": "encoder", "metric": "latency_p50", "because": "safer masks"}],
         ),
     ] = ()
-    quiet: QuietTable = QuietTable()
-    trend: TrendTable = TrendTable()
+    quiet: Annotated[QuietTable, "a table"] = QuietTable()
+    trend: Annotated[TrendSettings, "a table"] = TrendSettings()
+
+
+@cache
+def keys_of(record: type) -> Mapping[str, Any]:
+    """Return the keys that a record has, with their types: the fields with an annotation."""
+    hints = get_type_hints(record, include_extras=True)
+    return {name: hint for name, hint in hints.items() if "Annotated[" in str(hint)}
+
+
+KEYS: Mapping[str, Any] = {
+    **keys_of(ProjectKeys), **keys_of(MeasureSettings), **keys_of(Policy), **keys_of(Tables)
+}  # fmt: skip
+"""The keys of ``[tool.perfci]``, with their types."""

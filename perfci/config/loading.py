@@ -11,32 +11,32 @@ import math
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, is_dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
-from types import UnionType
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+from types import MappingProxyType, NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from msgspec import NODEFAULT, UNSET, Meta, Struct, UnsetType, ValidationError, convert, structs
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType, ValidationError, convert, structs
 from msgspec import field as structs_field
 
-from perfci.config.keys import AcceptTable, Keys, ProjectKeys, QuietTable
+from perfci.config.keys import KEYS, MeasureSettings, MetricTable, ProjectKeys, QuietTable, keys_of
 from perfci.errors import UsageError
 from perfci.files import parse_toml, read_regular
 from perfci.metrics import METRICS
 from perfci.model.case import Metric
-from perfci.model.measuring import MeasureSettings
+from perfci.model.measuring import DECIDING_ROUNDS
 from perfci.suites import has_own_files, usual_place
 from perfci.trend import TrendSettings
 from perfci.units import parse_share
 from perfci.verdict.acceptance import Acceptance
 from perfci.verdict.policy import Policy, with_threshold
 
-T = TypeVar("T")
 OWN_FILE = "perfci.toml"
 PROJECT_FILE = "pyproject.toml"
-S = TypeVar("S", bound=Struct)
+NO_CHANGES: Mapping[str, Any] = MappingProxyType({})
 _MOST_SHOWN = 200
 """Characters of a wrong value in a message."""
 
@@ -55,18 +55,23 @@ class Config(ProjectKeys, frozen=True):
     accept: tuple[Acceptance, ...] = ()
 
 
-def load_config(root: Path, explicit: Path | None = None) -> Config:
-    """Return the configuration of the repository at ``root``, or the defaults.
+def load_config(
+    root: Path, explicit: Path | None = None, changes: Mapping[str, Any] = NO_CHANGES
+) -> Config:
+    """Return the configuration of the repository at ``root``, or the defaults, with ``changes``.
 
-    ``explicit`` names the file. Without it, perfci.toml is preferred to pyproject.toml. Raises
-    UsageError if the file can't be read or understood.
+    ``explicit`` names the file. Without it, perfci.toml is preferred to pyproject.toml. ``changes``
+    are keys for this run, written as in a file. Raises UsageError if anything can't be understood.
     """
+    if changes:  # alone first: what is wrong in them isn't the file's fault
+        _read(KEYS, changes, KeyLocation("the options"))
     files = (explicit,) if explicit else (root / OWN_FILE, root / PROJECT_FILE)
     for file in files:
         if explicit is None and not os.path.lexists(file):
             continue
-        return _with_suite(parse_config(read_configuration(file), str(file)), root)
-    return _with_suite(Config(), root)
+        config = parse_config(read_configuration(file), str(file), changes)
+        return _with_suite(config, root)
+    return _with_suite(_config(changes, KeyLocation("the options")), root)
 
 
 def read_configuration(file: Path) -> str:
@@ -104,15 +109,24 @@ def _with_suite(config: Config, root: Path) -> Config:
     return structs.replace(config, benchmarks=place[0], pattern=place[1]) if place else config
 
 
-def parse_config(text: str, where: str) -> Config:
-    """Return the ``Config`` in the TOML ``text`` of the file ``where``.
+def parse_config(text: str, where: str, changes: Mapping[str, Any] = NO_CHANGES) -> Config:
+    """Return the ``Config`` in the TOML ``text`` of the file ``where``, with ``changes``.
 
     A pyproject.toml, or a file with ``[tool.perfci]``, is read at that table, any other as a whole.
     """
     content, name = own_table(parse_configuration(text, where), where)
-    location = KeyLocation(where, name)
-    config = _config(read_table(Keys, content, location), location)
+    config = _config(merged(content, changes), KeyLocation(where, name))
     return structs.replace(config, accept=tuple(replace(a, file=where) for a in config.accept))
+
+
+def merged(table: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return ``table`` with ``changes``. Tables are merged, other values replaced."""
+    return {**table} | {
+        key: merged(table[key], value)
+        if isinstance(value, Mapping) and isinstance(table.get(key), Mapping)
+        else value
+        for key, value in changes.items()
+    }
 
 
 def own_table(content: Mapping[str, Any], where: str) -> tuple[Any, str]:
@@ -158,34 +172,32 @@ def configures(file: Path) -> bool:
     return isinstance(tool, dict) and "perfci" in tool
 
 
-def _config(keys: Keys, location: KeyLocation) -> Config:
-    _require_no_circle(keys.aliases, location.key("aliases"))
-    return Config(
-        **{name: getattr(keys, name) for name in ProjectKeys.__struct_fields__},
-        settings=_same_named(MeasureSettings, keys, max_rounds=_max_rounds(keys, location)),
-        quiet=keys.quiet,
-        policy=_same_named(
-            Policy,
-            keys,
-            looks=(keys.rounds, _max_rounds(keys, location)),
-            metrics=_metric_policies(keys, location.key("metrics")),
-            thresholds={
-                benchmark: {
-                    name: _threshold(name, value, location.key("thresholds").key(benchmark))
-                    for name, value in table.items()
-                }
-                for benchmark, table in keys.thresholds.items()
-            },
-        ),
-        trend=_same_named(TrendSettings, keys.trend),
-        accept=_accept(keys, location),
+def _config(content: Mapping[str, Any], location: KeyLocation) -> Config:
+    given = _read(KEYS, content, location)
+
+    def part(record: type) -> dict[str, Any]:
+        return {name: given[name] for name in keys_of(record) if name in given}
+
+    settings = MeasureSettings(**part(MeasureSettings))
+    quick = settings.rounds < DECIDING_ROUNDS  # too few to decide: the session ends after them
+    most = settings.rounds if quick else max(settings.rounds, settings.max_rounds)
+    settings = replace(settings, max_rounds=most)
+    _require_no_circle(given.get("aliases", {}), location.key("aliases"))
+    policy = Policy(
+        **part(Policy),
+        looks=(settings.rounds, settings.max_rounds),
+        metrics=_metric_policies(given.get("metrics", {}), location.key("metrics")),
+        thresholds={
+            benchmark: {
+                name: _threshold(name, value, location.key("thresholds").key(benchmark))
+                for name, value in table.items()
+            }
+            for benchmark, table in given.get("thresholds", {}).items()
+        },
     )
-
-
-def _same_named(kind: type[T], table: Struct, **more: Any) -> T:
-    """Return a ``kind`` from the keys of ``table`` that are named like its fields, and ``more``."""
-    names = {field.name for field in fields(kind)} & set(table.__struct_fields__)  # type: ignore[arg-type]
-    return kind(**{name: getattr(table, name) for name in names} | more)
+    others = {name: given[name] for name in ("quiet", "trend", "accept") if name in given}
+    _check_accepted(given.get("accept", ()), content.get("accept", ()), location)
+    return Config(**part(ProjectKeys), settings=settings, policy=policy, **others)
 
 
 def _require_no_circle(aliases: Mapping[str, str], location: KeyLocation) -> None:
@@ -200,18 +212,9 @@ def _require_no_circle(aliases: Mapping[str, str], location: KeyLocation) -> Non
             raise location.key(old).wrong(expected, aliases[old])
 
 
-def _max_rounds(keys: Keys, location: KeyLocation) -> int:
-    if keys.max_rounds is UNSET:
-        return max(keys.rounds, MeasureSettings().max_rounds)
-    if keys.max_rounds < keys.rounds:
-        expected = f"at least `rounds`, which is {keys.rounds}"
-        raise location.key("max_rounds").wrong(expected, keys.max_rounds)
-    return keys.max_rounds
-
-
-def _metric_policies(keys: Keys, location: KeyLocation) -> dict[str, Metric]:
+def _metric_policies(tables: Mapping[str, MetricTable], location: KeyLocation) -> dict[str, Metric]:
     policies = {}
-    for name, table in keys.metrics.items():
+    for name, table in tables.items():
         given = {key: value for key, value in structs.asdict(table).items() if value is not UNSET}
         if name not in METRICS:
             raise location.unknown(name, METRICS)
@@ -250,38 +253,23 @@ def _amount(written: float, location: KeyLocation, expected: str) -> float:
     return float(written)
 
 
-def _accept(keys: Keys, location: KeyLocation) -> tuple[Acceptance, ...]:
-    accepted: dict[tuple[str, str], Acceptance] = {}
-    for number, table in enumerate(keys.accept):
+def _check_accepted(
+    accepted: Sequence[Acceptance], written: Sequence[Mapping[str, Any]], location: KeyLocation
+) -> None:
+    """Raise UsageError for a regression that is accepted twice, or up to an unfit limit."""
+    seen = set()
+    for number, (line, table) in enumerate(zip(accepted, written, strict=True)):
         at = location.key(f"accept[{number}]")
-        if (table.case, table.metric) in accepted:
-            raise at.key("metric").wrong("a metric that this case accepts only once", table.metric)
-        accepted[table.case, table.metric] = Acceptance(
-            table.case,
-            table.metric,
-            table.because,
-            by="" if table.by is UNSET else table.by,
-            up_to=None if table.up_to is UNSET else _up_to(table, at),
-            until="" if table.until is UNSET else table.until,
-        )
-    return tuple(accepted.values())
-
-
-def _up_to(table: AcceptTable, location: KeyLocation) -> float:
-    """Return a limit. It is read like a threshold, or for an unknown metric as either kind."""
-    if table.metric in METRICS:
-        return _threshold(table.metric, table.up_to, location, "up_to")
-    try:
-        if isinstance(table.up_to, int):
-            return _amount(table.up_to, location.key("up_to"), "an amount, at least 0")
-        return parse_share(table.up_to)
-    except ValueError as error:
-        raise location.key("up_to").wrong(str(error), table.up_to) from None
+        if (line.case, line.metric) in seen:
+            raise at.key("metric").wrong("a metric that this case accepts only once", line.metric)
+        seen.add((line.case, line.metric))
+        if line.metric in METRICS and "up_to" in table:
+            _threshold(line.metric, table["up_to"], at, "up_to")
 
 
 @dataclass(frozen=True, slots=True)
 class KeyLocation:
-    """The location of a key in a file."""
+    """The location of a key: ``where`` is a file, or the options."""
 
     where: str
     path: str = ""
@@ -312,43 +300,49 @@ def _shown(value: Any) -> str:
     return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
 
 
-def read_table(kind: type[S], content: Any, location: KeyLocation) -> S:
-    """Return a table as a struct. Raises UsageError for the first error in it."""
-    known = {field.name: field for field in structs.fields(kind)}
-    if not isinstance(content, dict):
-        raise location.wrong(f"a table of {', '.join(known)}", content)
-    for key in content:
-        if key not in known:
-            raise location.unknown(key, known)
-    for name, field in known.items():
-        if name not in content and field.default is field.default_factory is NODEFAULT:
-            missing = location.key(name).path
+def _read_table(kind: Any, content: Any, location: KeyLocation) -> Any:
+    """Return a table as its record. Raises UsageError for the first error in it."""
+    keys = keys_of(kind)
+    given = _read(keys, content, location)
+    for field in msgspec.inspect.type_info(kind).fields:  # type: ignore[attr-defined]
+        if field.required and field.name not in given:
+            missing = location.key(field.name).path
             raise UsageError(
                 "missing-key",
                 f"{location.where}: `{missing}` is missing",
-                f"Add `{name} = …` there.",
+                f"Add `{field.name} = …` there.",
             )
-    return kind(
-        **{key: _value(known[key].type, raw, location.key(key)) for key, raw in content.items()}
-    )
+    return kind(**given)
+
+
+def _read(keys: Mapping[str, Any], content: Any, location: KeyLocation) -> dict[str, Any]:
+    """Return the values in ``content`` by their ``keys``, which have types."""
+    if not isinstance(content, Mapping):
+        raise location.wrong(f"a table of {', '.join(keys)}", content)
+    for key in content:
+        if key not in keys:
+            raise location.unknown(key, keys)
+    return {key: _value(keys[key], raw, location.key(key)) for key, raw in content.items()}
 
 
 def _value(hint: Any, raw: Any, location: KeyLocation) -> Any:
     kind, metas = _parts(hint)
     origin, arguments = get_origin(kind), get_args(kind)
-    if _is_struct(kind):
-        return read_table(kind, raw, location)
-    if origin is dict:
-        if not isinstance(raw, dict):
+    if _is_record(kind):
+        return _read_table(kind, raw, location)
+    if origin is Mapping:
+        if not isinstance(raw, Mapping):
             raise location.wrong("a table", raw)
+        if names := get_args(arguments[0]):  # a Literal's
+            return _read(dict.fromkeys(names, arguments[1]), raw, location)
         return {
             name: _value(arguments[1], value, location.key(name)) for name, value in raw.items()
         }
-    if origin is tuple and _is_struct(arguments[0]):
+    if origin is tuple and _is_record(arguments[0]):
         if not isinstance(raw, list):
             raise location.wrong("a list of tables", raw)
         return tuple(
-            read_table(arguments[0], table, replace(location, path=f"{location.path}[{number}]"))
+            _read_table(arguments[0], table, replace(location, path=f"{location.path}[{number}]"))
             for number, table in enumerate(raw)
         )
     try:
@@ -388,18 +382,19 @@ def _expected(kind: Any, metas: Iterable[Meta]) -> str:
 
 
 def _parts(hint: Any) -> tuple[Any, tuple[Meta, ...]]:
-    """Return a hint's type and annotations, without ``UnsetType``."""
+    """Return a hint's type and annotations, without ``UnsetType`` and ``None``."""
     metas: tuple[Meta, ...] = ()
     while get_origin(hint) in {Annotated, Union, UnionType}:
         arguments = get_args(hint)
         if get_origin(hint) is Annotated:
-            hint, metas = arguments[0], (*arguments[1:], *metas)
-        elif UnsetType in arguments:
-            hint = next(argument for argument in arguments if argument is not UnsetType)
+            own = (meta for meta in arguments[1:] if isinstance(meta, Meta))
+            hint, metas = arguments[0], (*own, *metas)
+        elif {UnsetType, NoneType} & {*arguments}:
+            hint = next(each for each in arguments if each not in {UnsetType, NoneType})
         else:
             break
     return hint, metas
 
 
-def _is_struct(kind: Any) -> bool:
-    return isinstance(kind, type) and issubclass(kind, Struct)
+def _is_record(kind: Any) -> bool:
+    return is_dataclass(kind) or (isinstance(kind, type) and issubclass(kind, Struct))

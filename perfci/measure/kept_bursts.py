@@ -17,9 +17,10 @@ from pathlib import Path
 
 import msgspec
 
+from perfci.config.keys import MeasureSettings
 from perfci.files import require_writable, write_lines
 from perfci.model.case import Case
-from perfci.model.measuring import MeasureSettings, WorkerOutput, WorkerResult
+from perfci.model.measuring import WorkerOutput, WorkerResult
 from perfci.model.run import Environment
 from perfci.version import VERSION
 

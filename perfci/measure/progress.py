@@ -8,13 +8,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from perfci.config.keys import MeasureSettings
 from perfci.measure.selection import least_rounds
 from perfci.metrics.start import cold_pairs
 from perfci.model.case import Case, Failure
 from perfci.model.measuring import (
     AGREEING_ROUNDS,
     DECIDING_ROUNDS,
-    MeasureSettings,
     WorkerFailure,
     WorkerOutput,
     WorkerResult,

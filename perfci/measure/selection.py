@@ -16,9 +16,9 @@ from pathlib import Path
 from random import Random
 from typing import Any, TypeVar
 
+from perfci.config.keys import MeasureSettings
 from perfci.errors import UsageError
 from perfci.model.case import Case
-from perfci.model.measuring import MeasureSettings
 from perfci.model.run import CaseRun
 from perfci.suites import form_of
 from perfci.units import parse_share

@@ -1,4 +1,4 @@
-"""The settings of measuring, and what the parent makes of a worker's answer."""
+"""Numbers of rounds, and what the parent makes of a worker's answer."""
 
 from __future__ import annotations
 
@@ -8,15 +8,13 @@ from dataclasses import dataclass, field
 from perfci.model.case import Failure
 from perfci.model.worker import WorkerReading
 
-INJECTABLE = ("latency", "cold_start", "compile_time", "peak_host_memory")
-"""Metrics that can be made worse on purpose, to test the gate."""
-MOST_INJECTED = 10.0
-"""Largest share of base by which such a metric can be made worse: 1000 %."""
 DECIDING_ROUNDS = 5
 """Fewest rounds for an interval and a verdict: fewer may agree by chance, and look like certainty.
 If processes run at two speeds, intervals of two rounds hold in 86 % instead of 95. Of cases slower
 by twice the threshold, 0.4 % pass for unchanged with four rounds, 0.1 % with five
 (docs/statistics.md)."""
+MOST_ROUNDS = 20
+"""Most rounds of a case, unless configured."""
 AGREEING_ROUNDS = 2
 """Rounds that measure exact metrics. If their workers agree, later rounds don't measure them."""
 ROUNDS_OF_AN_ANCESTOR = 2
@@ -66,35 +64,3 @@ class WorkerFailure:
 
 
 WorkerResult = WorkerOutput | WorkerFailure
-
-
-@dataclass(frozen=True, slots=True)
-class MeasureSettings:
-    """Settings of measuring. Times are in s, memory in bytes.
-
-    ``rounds`` is the least number of rounds of a case and ``max_rounds`` the most.
-    ``compile_rounds`` of them start with an empty compile cache. ``budget`` bounds the whole
-    session, ``timeout`` each step of a worker. A worker takes bursts of ``burst`` s until it
-    has ``round_time`` s of them. ``threads`` 0: as many as there are. ``cores`` 0: chosen
-    automatically. ``memory_limit`` 0: no limit.
-    ``residency`` is ``together`` if
-    both sides' workers of a round live at once, and ``alternate`` if one lives after the other.
-
-    The last field can't be configured. ``inject`` makes ``INJECTABLE`` metrics of head worse on
-    purpose, by shares.
-    """
-
-    rounds: int = 5
-    max_rounds: int = 20
-    compile_rounds: int = 1
-    budget: float = 600.0
-    round_time: float = 0.3
-    burst: float = 0.0025
-    warmup: float = 2.0
-    timeout: float = 300.0
-    seed: int = 0
-    threads: int = 0
-    cores: int = 0
-    memory_limit: int = 0
-    residency: str = "together"
-    inject: Mapping[str, float] = field(default_factory=dict)

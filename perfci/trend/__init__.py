@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from perfci.model.case import Direction
 from perfci.model.run import RunHeader
+from perfci.values import Chance, Share, about
 
 if TYPE_CHECKING:
     import numpy as np
@@ -306,16 +307,16 @@ class Trend:
 
 @dataclass(frozen=True, slots=True)
 class TrendSettings:
-    """Settings of an analysis: its certainty, its smallest sizes and its days.
+    """Settings of what `perfci trend` calls a change or a drift."""
 
-    ``alpha`` is about the chance of any false change in one quiet series. ``false_discoveries``
-    bounds the share of false changes among all changes that a report names. ``floor`` is the
-    smallest change worth naming, as a share of the level. The last ``drift_days`` are compared with
-    the accepted level, and ``drift_floor`` is the smallest drift worth naming.
-    """
-
-    alpha: float = 0.001
-    false_discoveries: float = 0.05
-    floor: float = 0.005
-    drift_days: int = 14
-    drift_floor: float = 0.02
+    alpha: Annotated[Chance, about("Chance of any false change in a quiet series.", 1e-6)] = 0.001
+    false_discoveries: Annotated[
+        Chance, about("Largest share of false changes, and of drifts, in a report.", 0.01)
+    ] = 0.05
+    floor: Annotated[
+        Share, about("Smallest change worth reporting, as a share of the level.", "1%")
+    ] = 0.005
+    drift_days: Annotated[
+        int, about("Last days that are compared with the accepted level.", 30, ge=2)
+    ] = 14
+    drift_floor: Annotated[Share, about("Smallest drift worth reporting.", "3%")] = 0.02

@@ -13,11 +13,13 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from typing import Annotated
 
 from perfci.metrics import METRICS
 from perfci.model.case import Gate
 from perfci.model.finding import Finding, Reason, finding, stated
 from perfci.model.report import Accepted, Comparison, Report, Verdict
+from perfci.values import UP_TO, Day, Text, about
 from perfci.verdict.case_comparisons import empty_row, exact_status_at
 from perfci.verdict.decision import kept_from_passing, placeholder, was_measured, with_verdict
 from perfci.verdict.policy import Policy, threshold_at, threshold_of, worse_by
@@ -31,20 +33,20 @@ _STRICTEST_FIRST: tuple[Gate, ...] = ("fail", "warn", "info")
 
 @dataclass(frozen=True, slots=True)
 class Acceptance:
-    """An entry of the configuration that accepts the regression of ``metric`` in ``case``.
+    """A regression that is meant, and no longer fails: one metric of one case."""
 
-    In both names, ``*`` stands for any text. ``up_to`` is the largest change that it accepts,
-    written like a threshold: a share, or an amount. ``until`` is its last day (ISO 8601); both may
-    be absent. It stands in ``file``.
-    """
-
-    case: str
-    metric: str
-    because: str
-    by: str = ""
-    up_to: float | None = None
-    until: str = ""
+    case: Annotated[
+        Text, about("The case, as the report names it. `*` is any text.", "encoder[batch=1]")
+    ]
+    metric: Annotated[Text, about("The metric, or `*`.", "latency_p50")]
+    because: Annotated[Text, about("Why it is meant.", "masks are applied to every head now")]
+    by: Annotated[Text, about("Who accepts it.", "Ada")] = ""
+    up_to: Annotated[float | None, about("The largest change that is accepted.", "10%"), UP_TO] = (
+        None
+    )
+    until: Annotated[Day, about("The last day on which it counts.", "2026-12-31")] = ""
     file: str = ""
+    """The file of the configuration."""
 
     def names(self, row: Comparison) -> bool:
         """Say whether ``row`` is one that this entry is about."""

@@ -11,37 +11,48 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import Annotated
 
 from perfci.metrics import METRICS
 from perfci.model.case import Metric, Undecided
-from perfci.model.measuring import DECIDING_ROUNDS, MeasureSettings
+from perfci.model.measuring import DECIDING_ROUNDS, MOST_ROUNDS
 from perfci.model.report import Comparison
 from perfci.stats.evidence import look_confidence
 from perfci.stats.t_tests import CONFIDENCE, t_quantile
-
-_DEFAULT = MeasureSettings()
+from perfci.values import Chance, Text, about
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """The rules by which a change counts as a regression.
+    """The rules by which a change counts as a regression. The first four fields are keys.
 
-    ``alpha`` is the chance of a false alarm in a whole report, ``cohens_d`` the least effect
-    size in a ``check``. After each of ``looks[0]`` to ``looks[1]`` rounds a session may stop: the
-    intervals of pairs are corrected for that. ``metrics`` has metrics with the policy that is
-    configured; the others keep their own defaults. ``thresholds`` are by benchmark and metric.
-    With ``strict`` an inconclusive verdict exits with 3. ``allow_broken`` names cases that may fail
-    on both sides, by their id or benchmark, with ``*`` for any text.
+    After each of ``looks[0]`` to ``looks[1]`` rounds a session may stop: the intervals of pairs are
+    corrected for that. ``metrics`` has metrics with the policy that is configured; the others keep
+    their own defaults. ``thresholds`` are by benchmark and metric.
 
     A search sets the others. ``two_sided``: rounds also decide whether head is better or unchanged,
     which no verdict asks. The metric ``searched`` alone gates, with the threshold ``margin``.
     """
 
-    alpha: float = 0.01
-    cohens_d: float = 0.2
-    looks: tuple[int, int] = (_DEFAULT.rounds, _DEFAULT.max_rounds)
-    strict: bool = False
-    allow_broken: tuple[str, ...] = ()
+    strict: Annotated[bool, about("Exit with 3 when the verdict is inconclusive.")] = False
+    allow_broken: Annotated[
+        tuple[Text, ...],
+        about(
+            "Cases, benchmarks or files that may fail on both sides; `*` is any text. "
+            "Other cases that do exit with 3.",
+            ["encoder[mode=default]", "legacy_*"],
+        ),
+    ] = ()
+    alpha: Annotated[Chance, about("Chance of a false alarm in a report.", "5%")] = 0.01
+    cohens_d: Annotated[
+        float,
+        about(
+            "`check` only: least effect size, unless the whole interval is beyond the threshold.",
+            0.5,
+            ge=0,
+        ),
+    ] = 0.2
+    looks: tuple[int, int] = (DECIDING_ROUNDS, MOST_ROUNDS)
     two_sided: bool = False
     metrics: Mapping[str, Metric] = field(default_factory=dict)
     thresholds: Mapping[str, Mapping[str, float]] = field(default_factory=dict)

@@ -31,7 +31,7 @@ def demo(folder: Path, pattern: str, *rounds: int) -> tuple[dict[str, Any], str]
     done = subprocess.run(
         [  # a budget that ends before pytest's time: it then says what was seen
             *(sys.executable, str(ROOT / "examples" / "demo.py"), str(folder / "out")),
-            *("--budget", "8m", "-k", pattern, "--no-why"),
+            *("--budget", "8m", "-k", pattern, "--set", "why=false"),
             *("--config", str(folder / "pyproject.toml")),
         ],
         env={**kept, "PERFCI_CACHE_DIR": str(folder / "cache")},

@@ -136,7 +136,9 @@ def test_a_file_that_is_no_report_is_refused(grown: Project) -> None:
 @pytest.mark.torch
 def test_compare_says_why_a_case_moved(grown: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("perfci.measure.explaining.EXPLAIN_S", 300.0)  # on a busy machine
-    report = grown.report("compare", "HEAD~1", "HEAD", "--why", "--budget", "280s", code=1)
+    report = grown.report(
+        "compare", "HEAD~1", "HEAD", "--set", "why=true", "--budget", "280s", code=1
+    )
     (why,) = report["why"]
     assert why["case"] == "counting"
     assert why["differences"][0]["file"] == "lib.py"
@@ -151,8 +153,9 @@ def test_no_verdict_depends_on_what_fails_under_an_instrument(tmp_path: Path) ->
     project.commit("base")
     project.counting(4_000)
     project.commit("slower")
-    report = project.report("compare", "HEAD~1", "HEAD", "--why", code=1)
+    report = project.report("compare", "HEAD~1", "HEAD", "--set", "why=true", code=1)
     (why,) = report["why"]
     assert why["untold"]["operators"].endswith("(SIGABRT): crashed with SIGABRT")
-    assert project.report("compare", "HEAD~1", "HEAD", "--no-why", code=1)["why"] == []
-    assert project.report("compare", "HEAD", "HEAD", "--allow-same-commit", "--why")["why"] == []
+    assert project.report("compare", "HEAD~1", "HEAD", code=1)["why"] == []
+    same = project.report("compare", "HEAD", "HEAD", "--allow-same-commit", "--set", "why=true")
+    assert same["why"] == []

@@ -64,13 +64,12 @@ def test_memory_and_cold_start_can_be_injected(project: Project) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("speed=2%", "choose from latency"),
-        ("latency", "can't be read: write a share of base"),
-        ("latency=0", "out of range: give more than 0%"),
-        ("latency=-1%", "can't be read"),
-        ("latency=nan", "can't be read"),
-        ("latency=2000%", "out of range: give more than 0%"),
-        ("latency=2", '"2%" or "200%"'),
+        ("speed=2%", "Keys here: latency"),
+        ("latency=0", "`inject.latency` is 0"),
+        ("latency=-1%", "Expected a share above 0"),
+        ("latency=nan", "Expected a share above 0"),
+        ("latency=2000%", 'at most "1000%"'),
+        ("=", "write KEY=VALUE"),
     ],
 )
 def test_what_cannot_be_injected_is_told(project: Project, text: str, said: str) -> None:

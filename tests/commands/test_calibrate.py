@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from perfci.commands.calibrate import session_rounds, untrusted_reasons
+from perfci.config.keys import MeasureSettings
 from perfci.measure.progress import CaseState, SessionResult
-from perfci.model.measuring import MeasureSettings
 from tests.report.calibrations import seen
 from tests.verdict.workers import case
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from perfci.config.keys import MeasureSettings
 from perfci.config.loading import Config, ignored_files, load_config, parse_config
 from perfci.errors import UsageError
 from perfci.metrics import METRICS
-from perfci.model.measuring import MeasureSettings
 from perfci.trend import TrendSettings
 from tests.verdict.workers import case
 
@@ -100,6 +100,29 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     assert (cold.threshold, cold.gate) == (0.1, "info")
 
 
+@pytest.mark.parametrize(
+    ("text", "rounds"),
+    [
+        ("", (5, 20)),
+        ("rounds = 30", (30, 30)),
+        ("rounds = 9\nmax_rounds = 8", (9, 9)),
+        ("rounds = 2\nmax_rounds = 8", (2, 2)),  # a quick look
+    ],
+)
+def test_the_most_rounds_follow_the_least(text: str, rounds: tuple[int, int]) -> None:
+    config = parse_config(text, "perfci.toml")
+    assert (config.settings.rounds, config.settings.max_rounds) == config.policy.looks == rounds
+
+
+def test_changes_go_before_the_file_and_are_named_where_they_are_wrong(tmp_path: Path) -> None:
+    (tmp_path / "perfci.toml").write_text("rounds = 7\n[quiet]\npin = false\ngc = false\n")
+    config = load_config(tmp_path, changes={"budget": "1m", "quiet": {"gc": True}})
+    assert (config.settings.rounds, config.settings.budget) == (7, 60.0)
+    assert (config.quiet.pin, config.quiet.gc) == (False, True)
+    with pytest.raises(UsageError, match=r"^the options: `quiet.gcs` is not a key"):
+        load_config(tmp_path, changes={"quiet": {"gcs": True}})
+
+
 def test_a_share_is_a_number_or_a_percentage_and_an_amount_is_a_number() -> None:
     config = parse_config(
         'alpha = "1%"\n[trend]\nfloor = "1 %"\n[metrics.latency_p50]\nthreshold = "3%"\n'
@@ -146,7 +169,8 @@ WRONG = [
     ('rounds = "many"', ("`rounds` is 'many'", "whole number, at least 2")),
     ("rounds = 1", ("`rounds` is 1", "at least 2")),
     ("threads = true", ("`threads` is True", "whole number")),
-    ("rounds = 9\nmax_rounds = 8", ("`max_rounds` is 8", "which is 9")),
+    ("[inject]\nlatency = 20", ("`inject.latency` is 20", "a share above 0")),
+    ("[inject]\nspeed = 0.1", ("`inject.speed`", "Keys here: latency,")),
     ("strict = 1", ("`strict` is 1", "true or false")),
     ("cohens_d = inf", ("`cohens_d` is inf", "a number, at least 0")),
     ("accept = 3", ("`accept` is 3", "a list of tables")),

@@ -24,7 +24,7 @@ from tests.workflows.examples import ROOT
 SCHEMAS = schemas.schemas()
 NOT_SAID = (
     "`metrics.latency_p5`", "latency_p50,", "latency_p51",  # they may be a plug-in's
-    "`max_rounds` is 8", "in its turn an alias", "`cohens_d` is inf", "`alpha` is nan",
+    "`inject.speed`", "in its turn an alias", "`cohens_d` is inf", "`alpha` is nan",
     "`budget` is inf", "`memory_limit` is '999",
 )  # fmt: skip
 """What a schema can't say, or had better not."""

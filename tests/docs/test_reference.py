@@ -45,12 +45,12 @@ def test_nothing_else_is_in_the_folder() -> None:
 def keys(schema: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield each key of the configuration, those of its tables with the table's name."""
     definitions = schema["definitions"]
-    tables = {"quiet": "Quiet", "trend": "Trend", "accept": "Accept"}
+    tables = {"quiet": "QuietTable", "trend": "TrendSettings", "accept": "Acceptance"}
     for name, key in schema["properties"].items():
         if name not in tables:
             yield name, key
-    for name, kind in {**tables, "metrics": "Metric"}.items():
-        for key, of in definitions[f"{kind}Table"]["properties"].items():
+    for name, kind in {**tables, "metrics": "MetricTable"}.items():
+        for key, of in definitions[kind]["properties"].items():
             yield f"{name}.{key}", of
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from perfci.config.keys import QuietTable
+from perfci.config.keys import MeasureSettings, QuietTable
 from perfci.measure.machine.cores import available_cores, cpu_quota, quota_notes, throttled_s
 from perfci.measure.machine.doctor import (
     Card,
@@ -17,7 +17,6 @@ from perfci.measure.machine.doctor import (
     gpu,
     quota,
 )
-from perfci.model.measuring import MeasureSettings
 from tests.builders.project import Project
 from tests.machine.fake_nvml import FIRST, FakeNvml, card, processes
 

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from perfci.config.keys import MeasureSettings
 from perfci.measure import progress as state_module
 from perfci.measure import session as session_module
 from perfci.measure.checkout.trees import Overlay
@@ -16,7 +17,6 @@ from perfci.measure.machine.gpu_watch import GpuWatches
 from perfci.measure.plan import Differences
 from perfci.measure.progress import Journal
 from perfci.measure.session import Session, SessionOptions
-from perfci.model.measuring import MeasureSettings
 from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.policy import Policy
 from tests.verdict.workers import case, worker

@@ -7,6 +7,7 @@ from random import Random
 
 import pytest
 
+from perfci.config.keys import MeasureSettings
 from perfci.measure.progress import case_states
 from perfci.measure.selection import (
     LEAST_BURSTS,
@@ -18,7 +19,6 @@ from perfci.measure.selection import (
     turns,
     visiting_order,
 )
-from perfci.model.measuring import MeasureSettings
 from perfci.model.run import CaseRun
 from tests.verdict.workers import case, side, worker
 

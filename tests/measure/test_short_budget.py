@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from perfci.config.keys import MeasureSettings
 from perfci.measure.budget import Budget, by_priority
 from perfci.measure.checkout.git import git
 from perfci.measure.checkout.trees import changed_lines
@@ -16,7 +17,6 @@ from perfci.measure.plan import Differences, SessionPlan
 from perfci.measure.progress import CaseNeeds, case_states
 from perfci.measure.used_code import changed_lines_reached, imported_by
 from perfci.model.case import Case
-from perfci.model.measuring import MeasureSettings
 from perfci.verdict.policy import Policy
 from tests.builders.project import QUICK, Project
 from tests.builders.simulated import Simulated

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from perfci.config.keys import QuietTable
+from perfci.config.keys import MeasureSettings, QuietTable
 from perfci.measure.executor import Executor
 from perfci.measure.machine.gpu_watch import GpuWatches
 from perfci.measure.machine.isolation import child_environment
 from perfci.measure.round import RoundSide, WorkerTask, measure_round, wrong_time
 from perfci.measure.workers import Launch
-from perfci.model.measuring import MeasureSettings, WorkerFailure, WorkerOutput
+from perfci.model.measuring import WorkerFailure, WorkerOutput
 from perfci.model.worker import REPLACED, WorkerBlock, WorkOrder
 
 pytestmark = pytest.mark.processes

@@ -68,7 +68,7 @@ def test_a_side_that_hangs_where_the_other_is_quick_has_failed(
     workers = Simulated()
     project = project_with(tmp_path, workers, **hanging)
     began = workers.time
-    report = project.report("compare", "HEAD~1", "HEAD", "--seed", str(seed))
+    report = project.report("compare", "HEAD~1", "HEAD", "--set", f"seed={seed}")
     assert report["verdict"]["status"] == ("error" if side == "head" else "inconclusive")
     (failure,) = report["failures"]
     assert (failure["case"], failure["side"], failure["kind"]) == ("doubted", side, "unfinished")

@@ -10,14 +10,14 @@ from pathlib import Path
 import psutil
 import pytest
 
-from perfci.config.keys import QuietTable
+from perfci.config.keys import MeasureSettings, QuietTable
 from perfci.measure import selection
 from perfci.measure.executor import Executor
 from perfci.measure.machine.gpu_watch import GpuWatches
 from perfci.measure.machine.isolation import child_environment
 from perfci.measure.round import WorkerTask, measure_round
 from perfci.measure.workers import Launch
-from perfci.model.measuring import MeasureSettings, WorkerOutput
+from perfci.model.measuring import WorkerOutput
 from perfci.model.worker import REPLACED, WorkOrder
 from tests.machine.fake_nvml import FIRST, SECOND, FakeNvml, card, processes
 from tests.machine.fake_torch import write_torch

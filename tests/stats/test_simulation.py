@@ -21,7 +21,7 @@ from benchmarks.statistics.paths import (
 )
 from benchmarks.statistics.scoring import wilson_interval
 from benchmarks.statistics.tables import marked, rewritten, tables
-from perfci.model.measuring import MeasureSettings
+from perfci.config.keys import MeasureSettings
 
 ROOT = Path(__file__).parents[2]
 

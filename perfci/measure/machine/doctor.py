@@ -14,8 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from perfci.config.keys import QuietTable
-from perfci.config.loading import Config, load_config
+from perfci.config.keys import MeasureSettings, QuietTable
+from perfci.config.loading import Config
 from perfci.errors import OutsideError, UsageError
 from perfci.measure.machine.cores import (
     CPUS,
@@ -32,7 +32,6 @@ from perfci.measure.machine.isolation import (
     overridden,
     tokens_in,
 )
-from perfci.model.measuring import MeasureSettings
 from perfci.units import counted
 
 _LEAST_GIB = 2.0
@@ -95,23 +94,20 @@ def examine(
     cache: Path,
     environment: Mapping[str, str],
     root: Path,
-    explicit: Path | None = None,
-    launcher: Sequence[str] = (),
+    config: Config | UsageError,
 ) -> tuple[HardwareFinding, ...]:
     """Return every check's finding, in the order of the checks.
 
-    The configuration of the repository at ``root``, or the file ``explicit``, says how workers are
-    kept quiet.
+    ``config`` is the configuration of the repository at ``root``, or the error in it.
     """
     import psutil
     import pynvml
 
     findings: list[HardwareFinding] = []
-    config = Config()
-    try:
-        config = load_config(root, explicit)
-    except UsageError as error:
-        findings.append(_impossible("configuration", error.message, error.advice))
+    if isinstance(config, UsageError):
+        findings.append(_impossible("configuration", config.message, config.advice))
+        config = Config()
+    launcher = config.launcher
     available = available_cores()
     return (
         *findings,

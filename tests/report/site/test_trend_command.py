@@ -215,7 +215,7 @@ def test_what_people_decide_is_in_every_report_with_its_reason(
 def test_a_first_report_calls_new_only_what_moved_of_late(
     recorded: Recorded, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert recorded.trend("--last-days", "5")["changes"][0]["status"] == "known"
+    assert recorded.trend("--set", "trend.drift_days=5")["changes"][0]["status"] == "known"
     told = capsys.readouterr().out
     assert "1 regression is open, none of them new in the last 5 days" in told
     assert "Still worse:" in told
