@@ -19,7 +19,7 @@ from perfci.cli.options import (
     stack,
     strict_option,
 )
-from perfci.cli.printing import is_quiet, say
+from perfci.cli.printing import say
 from perfci.cli.report import (
     ExportingCommand,
     exit_code,
@@ -138,18 +138,16 @@ def _measure_by_slurm(
     with calling() as caller:
         project = open_project(caller)
         if base is None:
-            collected = check_by_slurm(project, head, options, outputs)
+            reports = check_by_slurm(project, head, options, outputs)
         else:
-            collected = compare_by_slurm(
+            reports = compare_by_slurm(
                 project, base, head, options, outputs, same=same, benchmarks_of=benchmarks_of
             )
-    for merged in collected.reports:
+    for merged in reports:
         show_report(merged.report, verbose=verbose, err=bool(merged.shown))
         show_texts(merged.shown)
-    if collected.kept and not is_quiet():
-        say(f"perfci: what the shards printed is in {collected.kept}", err=True)
     strict = project.config.policy.strict
-    return worst_code(merged_code(merged, strict=strict) for merged in collected.reports)
+    return worst_code(merged_code(merged, strict=strict) for merged in reports)
 
 
 @click.command(

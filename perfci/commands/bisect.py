@@ -16,6 +16,15 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from perfci.bisect import Bisection, Ended, NamedCommit
+from perfci.bisect.answers import (
+    answer_of,
+    ends_threshold,
+    gated,
+    is_ratio,
+    moved_most,
+    no_answer_reason,
+    ran_out,
+)
 from perfci.bisect.posterior import SessionAnswer
 from perfci.bisect.search import Question, Search, SearchState, SoughtMetric, next_question
 from perfci.commands.compare import MeasureOptions, compare
@@ -34,20 +43,16 @@ from perfci.measure.checkout.commits import commit_of, commits, parents_of
 from perfci.measure.checkout.disk import explaining, take_if_free
 from perfci.measure.checkout.git import Repository
 from perfci.measure.process_cleanup import measuring_begins
-from perfci.metrics import METRICS
 from perfci.model.codec import CodecError, decode, encode
 from perfci.model.measuring import DECIDING_ROUNDS
-from perfci.model.words import words
 from perfci.units import counted, format_change, format_value
-from perfci.verdict.policy import Policy, standard_error, worse_by
+from perfci.verdict.policy import Policy
 
 if TYPE_CHECKING:
-    from perfci.model.report import Comparison, Report
+    from perfci.model.report import Report
 
 _LONGEST_REASON = 300
 """Characters that are kept of the reason why a commit was skipped."""
-_ENDS_THRESHOLD = 0.05
-"""Highest relative threshold for comparing the ends, before it is halved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,13 +204,13 @@ class _Driver:
             policy = gated(policy, metric, ends_threshold(policy, metric, self.options.size))
         report = self._report(question, (), policy)
         row = moved_most(report, metric, policy.alpha)
-        answer = _answer_of(row, question, log=_is_ratio(row)) if row else None
+        answer = answer_of(row, question, log=is_ratio(row)) if row else None
         if row is None or answer is None:
             if report.interrupted:
                 raise MeasureError(
                     "nothing-compared", "the search was interrupted before the ends were compared"
                 )
-            if any(_ran_out(report, row.case) for row in report.results):
+            if any(ran_out(report, row.case) for row in report.results):
                 raise _SearchEnded("budget")
             raise _nothing_moved(report, metric)
         sought = SoughtMetric(
@@ -213,7 +218,7 @@ class _Driver:
             row.metric,
             row.unit,
             row.direction,
-            "log" if _is_ratio(row) else "difference",
+            "log" if is_ratio(row) else "difference",
             _environment_of_good(report),
         )
         self.state.sought = sought
@@ -234,7 +239,7 @@ class _Driver:
             _require_same_environment(report, sought)
         rows = (row for row in report.results if row.metric == sought.metric)
         row = next((row for row in rows if row.case == sought.case), None)
-        answer = _answer_of(row, question, log=log) if row else None
+        answer = answer_of(row, question, log=log) if row else None
         if row and row.status == "untouched":  # it ran none of the files that differ
             rounds = report.timing.rounds
             answer = SessionAnswer(question.position, 0.0, 0.0, 1.0, rounds, question.base)
@@ -242,10 +247,10 @@ class _Driver:
             self._add(sought, answer, report)
         elif report.interrupted:
             raise _SearchEnded("interrupted")
-        elif _ran_out(report, sought.case):
+        elif ran_out(report, sought.case):
             raise _SearchEnded("budget")
         else:
-            self._skip(question, _no_answer_reason(report, row))
+            self._skip(question, no_answer_reason(report, row))
 
     def _report(self, question: Question, only: tuple[str, ...], policy: Policy) -> Report:
         """Compare a question's two commits in the time that is left.
@@ -337,106 +342,3 @@ def _nothing_moved(report: Report, metric: str) -> PerfciError:
         f"between the ends, {metric or 'every metric'} differs by no more than chance",
         "Choose the case with -k and the metric with --metric, or an older good commit.",
     )
-
-
-def gated(policy: Policy, metric: str, threshold: float) -> Policy:
-    """Return a policy in which ``metric`` alone decides how many rounds a session has.
-
-    A change in either direction counts. Other metrics are only shown.
-    """
-    return replace(policy, searched=metric, margin=threshold, two_sided=True)
-
-
-def ends_threshold(policy: Policy, metric: str, size: float | None = None) -> float:
-    """Return the threshold for comparing the ends when ``metric`` is searched for.
-
-    A user who names the metric knows that it moved, perhaps by less than the metric's threshold. So
-    this one is half of that. For a ratio, it is also at most half of 5 %, and of ``size``.
-    """
-    configured = policy.metrics.get(metric)
-    known = METRICS.get(metric)
-    default = known.threshold if known else _ENDS_THRESHOLD
-    threshold = configured.threshold if configured else default
-    if known is not None and (known.absolute or known.kind == "exact"):
-        return threshold / 2.0
-    return min(threshold, _ENDS_THRESHOLD, size or 1.0) / 2.0
-
-
-def moved_most(report: Report, metric: str, alpha: float) -> Comparison | None:
-    """Return the row to search for, or None if nothing of ``metric`` (any, if empty) moved.
-
-    Gating rows come first, then regressions before improvements, then the largest change in units
-    of the threshold.
-    """
-    moved = [
-        row
-        for row in report.results
-        if (row.metric == metric or not metric)
-        and (
-            row.status in {"regressed", "improved"}
-            or (
-                row.method == "paired_t"
-                and row.p is not None
-                and (row.p if row.p_adjusted is None else row.p_adjusted) < alpha
-            )
-        )
-        and _answer_of(row, Question(1, 0.0), log=_is_ratio(row)) is not None
-    ]
-
-    def rank(row: Comparison) -> tuple[bool, bool, bool, float]:
-        change = abs(worse_by(row)[0] or 0.0)
-        times = change / row.threshold if row.threshold else math.inf
-        return row.gate == "fail", row.status == "regressed", row.status == "improved", times
-
-    return max(moved, key=rank, default=None)
-
-
-def _is_ratio(row: Comparison) -> bool:
-    """Return whether a row's change is searched for as a ratio. An exact amount may be zero."""
-    return row.difference is None and row.method != "exact"
-
-
-def _answer_of(row: Comparison, question: Question, *, log: bool) -> SessionAnswer | None:
-    """Return a row's answer about the commit, or None if the row has no interval.
-
-    With ``log`` the answer is the logarithm of the ratio.
-    """
-    if log:
-        change = math.log(row.ratio) if row.ratio else None
-    elif row.difference is not None:
-        change = row.difference
-    else:
-        centers = [side.center if side else None for side in (row.base, row.head)]
-        change = None if None in centers else centers[1] - centers[0]  # type: ignore[operator]
-    rounds = row.base.workers if row.base else 0
-    if change is None or not math.isfinite(change):
-        return None
-    # the interval is the point 1: both sides had the same values, so there is no standard error
-    same = row.method != "exact" and row.se is None and change == 0.0 and row.ratio_lo == 1.0
-    if row.method == "exact" or same:
-        return SessionAnswer(question.position, change, 0.0, 1.0, rounds, question.base)
-    se = row.se if row.se is not None else standard_error(row)
-    if se is None or row.df is None:
-        return None
-    return SessionAnswer(question.position, change, se, row.df, rounds, question.base)
-
-
-def _ran_out(report: Report, case: str) -> bool:
-    """Return whether time ran out before a case had enough rounds for an interval."""
-    rows = [row for row in report.results if row.case == case]
-    if any(failure.case == case for failure in report.failures):
-        return False
-    if any(row.status == "untouched" for row in rows):
-        return False
-    if any(finding.code == "budget-ended" for row in rows for finding in row.findings):
-        return True
-    return 0 < max((row.base.workers for row in rows if row.base), default=0) < DECIDING_ROUNDS
-
-
-def _no_answer_reason(report: Report, row: Comparison | None) -> str:
-    """Return in words why a report has no answer about the commit."""
-    for failure in report.failures:
-        return f"{failure.kind}: {failure.message}"
-    if row is None:
-        return "it doesn't have the case"
-    return "; ".join(map(words, row.findings)) or "it can't be compared with the good commit"

@@ -23,7 +23,6 @@ from perfci.report.clean import Clean, clean_json, clean_line
 from perfci.units import counted
 
 if TYPE_CHECKING:
-    from perfci.commands.project import Project
     from perfci.config.loading import Config
     from perfci.history.store import OpenHistory
     from perfci.measure.checkout.git import Repository, ResolvedRev
@@ -154,7 +153,9 @@ class Recorder:
         )
 
 
-def recorder(project: Project, given: str | None, *sides: ResolvedRev) -> Recorder:
+def recorder(
+    repository: Repository, config: Config, given: str | None, say: Say, *sides: ResolvedRev
+) -> Recorder:
     """Return the recorder, after a check that it can write: measuring first would take minutes.
 
     UsageError if a side is no commit, or is made worse on purpose.
@@ -163,23 +164,23 @@ def recorder(project: Project, given: str | None, *sides: ResolvedRev) -> Record
 
     for side in sides:
         require_commit(
-            project.repository,
+            repository,
             side,
             "dirty-record",
             "the history holds commits",
             "name a commit: perfci run HEAD --record",
         )
-    if project.config.settings.inject:
+    if config.settings.inject:
         raise UsageError(
             "injected-record",
             "--inject makes head worse on purpose, which would falsify the history",
             "Leave out --record.",
         )
-    address = history_address(given, project.config, project.root)
+    address = history_address(given, config, repository.root)
     with open_history(address) as history:
         history.require_writable()
-        require_own(history, project.config, project.root)
-    return Recorder(address, project.repository, sides, project.caller.say)
+        require_own(history, config, repository.root)
+    return Recorder(address, repository, sides, say)
 
 
 def runner_name() -> str:

@@ -314,7 +314,9 @@ def explain(
 
 
 def _recorder(project: Project, options: MeasureOptions, *sides: ResolvedRev) -> Recorder | None:
-    return recorder(project, options.history, *sides) if options.record else None
+    if not options.record:
+        return None
+    return recorder(project.repository, project.config, options.history, project.caller.say, *sides)
 
 
 def require_two_sides(base: RequestedSide, head: RequestedSide) -> None:

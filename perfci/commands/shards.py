@@ -61,17 +61,6 @@ class SlurmOptions:
     command: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ShardReports:
-    """The merged reports, one per environment.
-
-    ``kept`` is the folder of the job if shards are missing, else None.
-    """
-
-    reports: tuple[MergedReport, ...]
-    kept: Path | None
-
-
 def compare_by_slurm(
     project: Project,
     base: str,
@@ -81,7 +70,7 @@ def compare_by_slurm(
     *,
     same: bool = False,
     benchmarks_of: str | None = None,
-) -> ShardReports:
+) -> tuple[MergedReport, ...]:
     """Have ``base`` and ``head`` measured, and write the merged report to ``outputs``."""
     sides = (project.side("base", base), project.side("head", head))
     require_commits(*sides)
@@ -95,7 +84,7 @@ def compare_by_slurm(
 
 def check_by_slurm(
     project: Project, head: str, options: SlurmOptions, outputs: Mapping[str, Path]
-) -> ShardReports:
+) -> tuple[MergedReport, ...]:
     """Have ``head`` measured against the stored baseline, and write the merged report.
 
     Raises NoBaseline if none is stored. Each shard confirms its own suspects.
@@ -109,7 +98,7 @@ def check_by_slurm(
 
 def _measured(
     project: Project, words: Sequence[str], options: SlurmOptions, outputs: Mapping[str, Path]
-) -> ShardReports:
+) -> tuple[MergedReport, ...]:
     """Have an array of Slurm's measure the shards, and merge what they report."""
     check_writable(outputs)
     folder = _make_folder(options.folder or cache_folder() / "jobs")
@@ -228,7 +217,7 @@ def _reports_in(folder: Path) -> int:
 
 def _collected(
     project: Project, folder: Path, count: int, outputs: Mapping[str, Path], *, interrupted: bool
-) -> ShardReports:
+) -> tuple[MergedReport, ...]:
     """Merge the reports of the shards. The folder stays if one of them is missing."""
     end = time.monotonic() + _SETTLE_S
     while not interrupted and _reports_in(folder) < count and time.monotonic() < end:
@@ -250,9 +239,10 @@ def _collected(
     there = [file for number, file in files.items() if number not in lost]
     merged = merge_reports(there, project.config.policy, outputs, expect=count, notes=notes)
     if lost:
-        return ShardReports(merged, folder)
-    shutil.rmtree(folder)
-    return ShardReports(merged, None)
+        project.caller.say(f"perfci: what the shards printed is in {folder}", err=True)
+    else:
+        shutil.rmtree(folder)
+    return merged
 
 
 def _last_lines(folder: Path, number: int, count: int) -> str:

@@ -8,17 +8,23 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from perfci.config.loading import Config
 from perfci.errors import UsageError
-from perfci.trend import KnownChange, Trend
-
-if TYPE_CHECKING:
-    from perfci.config.loading import Config
-    from perfci.history.store import OpenHistory
-    from perfci.measure.checkout.git import Repository
-    from perfci.report.clean import Clean
-    from perfci.trend import TrendSettings
+from perfci.history.store import OpenHistory, open_history
+from perfci.measure.checkout.commits import branch_of, commits, tags
+from perfci.measure.checkout.git import Repository, forge_of
+from perfci.outputs import files_of, write_files, write_site
+from perfci.report.clean import Clean, clean_lines
+from perfci.report.site.lists import release_runs
+from perfci.report.site.pages import render_site, render_trend_markdown
+from perfci.report.site.words import withdrawal_text
+from perfci.report.trend import trend_json
+from perfci.trend import KnownChange, Trend, TrendSettings, dates_of
+from perfci.trend.changes import analyse, settled
+from perfci.trend.events import group_events
+from perfci.trend.timelines import arrange, current_name
+from perfci.version import VERSION
 
 _FIRST_TIME_NOTE = "No change was reported before: of the older ones, none counts as new."
 
@@ -40,10 +46,6 @@ def report_trend(
     caller shows those that are ``-``. ``remember`` makes what is new now known to the next report.
     ``now`` is ISO 8601 in UTC.
     """
-    from perfci.history.store import open_history
-    from perfci.outputs import files_of, write_files, write_site
-    from perfci.report.site.pages import render_site
-
     with open_history(address, create=False) as history:
         trend = trend_of(history, repository, config.aliases, config.trend, branch=branch, now=now)
         files = files_of(outputs)
@@ -57,10 +59,6 @@ def report_trend(
 
 def trend_text(form: str, trend: Trend) -> Clean:
     """Return the trend as ``json`` or ``markdown``."""
-    from perfci.report.clean import clean_lines
-    from perfci.report.site.pages import render_trend_markdown
-    from perfci.report.trend import trend_json
-
     if form == "json":
         return trend_json(trend)
     return clean_lines(render_trend_markdown(trend))
@@ -76,14 +74,6 @@ def trend_of(
     now: str,
 ) -> Trend:
     """Return the history of a branch, analysed. ``now`` is ISO 8601 in UTC."""
-    from perfci.report.site.lists import release_runs
-    from perfci.report.site.words import withdrawal_text
-    from perfci.trend import dates_of
-    from perfci.trend.changes import analyse, settled
-    from perfci.trend.events import group_events
-    from perfci.trend.timelines import arrange
-    from perfci.version import VERSION
-
     loaded = history.load_arrays()
     git = _branch_order(repository, branch, {run.header.sha for run in loaded.runs})
     arranged = arrange(loaded, order=git.order, branch=git.name, aliases=aliases)
@@ -137,8 +127,6 @@ def _branch_order(
     if repository is None:
         note = "There is no repository here: runs are in their recorded order, with no release."
         return _BranchOrder(name=wanted or "", notes=(note,))
-    from perfci.measure.checkout.commits import branch_of, commits, tags
-    from perfci.measure.checkout.git import forge_of
 
     rev = _known(repository, wanted) if wanted else repository.default_base() or "HEAD"
     name = wanted.removeprefix("origin/") if wanted else branch_of(repository, rev)
@@ -169,8 +157,6 @@ def _known(repository: Repository, wanted: str) -> str:
 
 def _renamed(known: Sequence[KnownChange], aliases: Mapping[str, str]) -> tuple[KnownChange, ...]:
     """Return known changes under the names that their benchmarks have today."""
-    from perfci.trend.timelines import current_name
-
     return tuple(
         replace(
             change, series=change.series._replace(case=current_name(change.series.case, aliases))

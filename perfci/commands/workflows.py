@@ -7,7 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from types import MappingProxyType
@@ -112,24 +112,25 @@ def github_workflows(repository: Repository, options: CiOptions) -> Mapping[Path
     given, needs = _commands(options.install, "--install"), _project(repository.root)
     usual = tuple(f"python -m pip install {each}" for each in needs)
     here = f"{sys.version_info.major}.{sys.version_info.minor}"
-    python = _fit(_PYTHON, options.python or here, "--python-version")
     machines = [[label.strip() for label in each.split(",")] for each in options.nightly_runner]
     page, commit = perfci_source(repository, options.action)
     name, perfci = urlsplit(page).path[1:], f"perfci @ git+{page}@{commit}"
     choices = WorkflowChoices(
+        replace(
+            options,
+            runner=_labels(options.runner or _usual_runner(), "--runner"),
+            python=_fit(_PYTHON, options.python or here, "--python-version"),
+            install=given
+            or (*usual[:-1], f"python -m pip install '{perfci}' {' '.join(needs[-1:])}".rstrip()),
+            nightly_runner=tuple(
+                ",".join(_labels(labels, "--nightly-runner")) for labels in machines
+            ),
+            action=f"{name}@{commit}" + ("" if options.action else f" # v{VERSION}"),
+        ),
         branch=_fit(_BRANCH, _default_branch(repository), "the default branch's name"),
         baselines=_fit(_PATH, load_config(repository.root).baselines, "`baselines`"),
-        runner=_labels(options.runner or _usual_runner(), "--runner"),
-        stored="baseline" not in options.left_out,
-        action=f"{name}@{commit}" + ("" if options.action else f" # v{VERSION}"),
-        trigger=options.trigger,
         project_install=given or usual,
-        install=given
-        or (*usual[:-1], f"python -m pip install '{perfci}' {' '.join(needs[-1:])}".rstrip()),
         report_install=_locked_install(perfci) if nightly else (),
-        python=python,
-        shards=options.shards,
-        nightly_runners=tuple(_labels(labels, "--nightly-runner") for labels in machines),
     )
     files = {FOLDER / name: render_workflow(name, choices) for name in names}
     if nightly:
@@ -153,49 +154,42 @@ def _labels(labels: Sequence[str], option: str) -> tuple[str, ...]:
 class WorkflowChoices:
     """The values in which projects' workflows differ.
 
-    ``runner`` has the labels of the measuring machine. ``project_install`` are the shell commands
-    that make an environment of ``python`` to measure in. ``install`` makes it with perfci inside.
-    ``report_install`` makes that of nights' second job. ``nightly_runners`` are the labels of each
-    type of nightly machine; if empty, ``runner`` measures. ``stored``: a workflow stores baselines,
-    so nights are checked against them. ``action`` is perfci's.
+    All ``options`` have values here: ``install`` makes an environment with perfci to measure in.
+    ``project_install`` makes one without it, ``report_install`` that of nights' second job.
     """
 
+    options: CiOptions
     branch: str
     baselines: str
-    python: str
-    runner: tuple[str, ...]
-    shards: int
     project_install: tuple[str, ...]
-    install: tuple[str, ...]
     report_install: tuple[str, ...]
-    action: str
-    nightly_runners: tuple[tuple[str, ...], ...] = ()
-    stored: bool = True
-    trigger: str = "push"
 
 
 def render_workflow(name: str, choices: WorkflowChoices) -> str:
     """Return the text of one of ``WORKFLOWS``."""
-    machines = choices.nightly_runners or (choices.runner,)
-    shown = {field.name: getattr(choices, field.name) for field in fields(choices)}
+    options = choices.options
+    machines = [tuple(each.split(",")) for each in options.nightly_runner] or [options.runner]
     return new_file_template(f"{name}.j2").render(
-        shown
-        | {
-            "version": VERSION,
-            "actions": ACTIONS,
-            "action": {
-                "measure": choices.action,
-                "comment": re.sub("/?(?=[@ ])", "/actions/comment", choices.action, count=1),
-            },
-            "report_python": _REPORT_PYTHON,
-            "runner": choices.runner[0] if len(choices.runner) == 1 else _listed(choices.runner),
-            "numbers": json.dumps(list(range(1, choices.shards + 1))),
-            "nightly_runners": [_listed(labels) for labels in machines],
-            "nightly_labels": [json.dumps(labels) for labels in machines],
-            "history_branch": _HISTORY_BRANCH,
-            "commands": choices.project_install if name in _BY_ACTION else choices.install,
-            "report_commands": choices.report_install,
-        }
+        version=VERSION,
+        actions=ACTIONS,
+        branch=choices.branch,
+        baselines=choices.baselines,
+        python=options.python,
+        shards=options.shards,
+        trigger=options.trigger,
+        stored="baseline" in options.more,
+        action={
+            "measure": options.action,
+            "comment": re.sub("/?(?=[@ ])", "/actions/comment", options.action, count=1),
+        },
+        report_python=_REPORT_PYTHON,
+        runner=options.runner[0] if len(options.runner) == 1 else _listed(options.runner),
+        numbers=json.dumps(list(range(1, options.shards + 1))),
+        nightly_runners=[_listed(labels) for labels in machines],
+        nightly_labels=[json.dumps(labels) for labels in machines],
+        history_branch=_HISTORY_BRANCH,
+        commands=choices.project_install if name in _BY_ACTION else options.install,
+        report_commands=choices.report_install,
     )
 
 

@@ -15,6 +15,7 @@ from perfci.errors import UsageError
 from perfci.history.address import own_file
 from perfci.measure.checkout.commits import first_commit
 from perfci.measure.checkout.git import open_repository
+from perfci.outputs import silent
 from tests.builders.project import Project
 
 
@@ -73,6 +74,11 @@ def test_where_nothing_tells_whose_history_it_is_the_place_has_to_be_named(
         assert history_address("h.sqlite", Config(), folder) == "h.sqlite"
 
 
+def record(project: Opened, place: str) -> None:
+    head = project.repository.resolve("HEAD")
+    recorder(project.repository, project.config, place, silent, head)
+
+
 def test_a_project_does_not_record_into_the_history_of_another(
     project: Project, other: Project, tmp_path: Path
 ) -> None:
@@ -80,13 +86,13 @@ def test_a_project_does_not_record_into_the_history_of_another(
     first = project.commit("first")
     other.commit("first of another")
     mine, theirs = opened(project), opened(other)
-    recorder(mine, place, mine.repository.resolve("HEAD"))
-    recorder(mine, place, mine.repository.resolve("HEAD"))
+    record(mine, place)
+    record(mine, place)
     with pytest.raises(UsageError) as told:
-        recorder(theirs, place, theirs.repository.resolve("HEAD"))
+        record(theirs, place)
     assert told.value.slug == "other-project"
     assert f'project = "{first}"' in told.value.advice
     named = replace(theirs, config=Config(project=first))
-    recorder(named, place, named.repository.resolve("HEAD"))
+    record(named, place)
     done = other.perfci("nightly", "--history", place).without_traceback()
     assert (done.code, "[other-project]" in done.err) == (2, True), done.text

@@ -14,6 +14,7 @@ from perfci.commands.workflows import (
     FOLDER,
     REQUIREMENTS,
     WORKFLOWS,
+    CiOptions,
     WorkflowChoices,
     render_workflow,
 )
@@ -21,34 +22,45 @@ from perfci.commands.workflows import (
 ROOT = Path(__file__).resolve().parents[2]
 
 PLAIN = WorkflowChoices(
+    CiOptions(
+        python="3.12",
+        runner=("self-hosted", "gpu"),
+        install=("python -m pip install 'perfci==0.1.0' .",),
+        more=("baseline",),
+        action=f"o/perfci@{40 * 'a'} # v0.1.0",
+    ),
     branch="main",
     baselines="baselines",
-    python="3.12",
-    runner=("self-hosted", "gpu"),
-    shards=1,
     project_install=("python -m pip install .",),
-    install=("python -m pip install 'perfci==0.1.0' .",),
     report_install=(
         f"python -m pip install --require-hashes --only-binary :all: -r {FOLDER}/{REQUIREMENTS}",
         "python -m pip install --no-deps --no-build-isolation 'perfci==0.1.0'",
     ),
-    action=f"o/perfci@{40 * 'a'} # v0.1.0",
 )
 VARIANTS = {
     "plain": PLAIN,
     "sharded": replace(
         PLAIN,
-        shards=4,
-        nightly_runners=(("self-hosted", "linux-a100"), ("self-hosted", "linux-h100"), ("cpu",)),
+        options=replace(
+            PLAIN.options,
+            shards=4,
+            nightly_runner=("self-hosted,linux-a100", "self-hosted,linux-h100", "cpu"),
+        ),
     ),
     "hosted": replace(
         PLAIN,
+        options=replace(
+            PLAIN.options,
+            runner=("ubuntu-latest",),
+            trigger="label",
+            install=(
+                "python -m pip install torch",
+                "python -m pip install -e '.[test]' perfci==0.1.0",
+            ),
+        ),
         branch="release/2",
         baselines="perf/stored lines",
-        runner=("ubuntu-latest",),
-        trigger="label",
         project_install=("python -m pip install torch", "python -m pip install -e '.[test]'"),
-        install=("python -m pip install torch", "python -m pip install -e '.[test]' perfci==0.1.0"),
     ),
 }
 

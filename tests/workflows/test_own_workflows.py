@@ -7,24 +7,25 @@ from __future__ import annotations
 
 import pytest
 
-from perfci.commands.workflows import WorkflowChoices, render_workflow
+from perfci.commands.workflows import CiOptions, WorkflowChoices, render_workflow
 from tests.workflows.examples import ROOT
 
 # No baselines and no nights: on machines of GitHub's that change from job to job, a stored
 # baseline is seldom comparable with anything.
 OWN = ("perfci.yml", "perfci-report.yml")
 CHOICES = WorkflowChoices(
+    CiOptions(
+        python="3.12",
+        runner=("ubuntu-latest",),
+        more=("baseline",),
+        # of the pull request's head where it is measured, of `main` where that is posted. GitHub's
+        # own `$/` would be of the merge
+        action="./ # zizmor: ignore[self-repository] what is checked out",
+    ),
     branch="main",
     baselines="baselines",
-    python="3.12",
-    runner=("ubuntu-latest",),
-    shards=1,
     project_install=("python -m pip install -c constraints.txt .",),
-    install=(),
     report_install=(),
-    # of the pull request's head where it is measured, of `main` where that is posted. GitHub's own
-    # `$/` would be of the merge
-    action="./ # zizmor: ignore[self-repository] what is checked out",
 )
 
 

@@ -165,7 +165,7 @@ def test_what_measures_or_posts_nothing_ends_nothing_that_does(variant: str) -> 
     either = [f"({what.replace('==', '!=')} || {when})" for what, when in PASSED]
     assert measured.startswith(" && ".join(either))
     labels = "contains(github.event.pull_request.labels.*.name, 'perfci')"
-    assert (labels in measured) == (VARIANTS[variant].trigger == "label")
+    assert (labels in measured) == (VARIANTS[variant].options.trigger == "label")
     assert group(stage_1) == (
         f"perfci-${{{{ ({edited} && !{target} || {labeled} && {label.replace('==', '!=')})"
         " && github.run_id || github.event.pull_request.number || github.ref }}"
