@@ -84,6 +84,7 @@ def check(
     there is no baseline to compare with.
     """
     policy = context.config.policy
+    options = replace(options, command="check")
     if not context.token_allowed:
         refuse_secrets(context.inherited, context.repository.root)
     require_stored(store, context.config.baselines)  # also reports a damaged one
@@ -98,7 +99,7 @@ def check(
         bases = measured.resolved(commits)
         paired = {case for sha in bases for case in commits[sha]}
         alone = part.only([case.id for case in part.cases if case.id not in paired])
-        run, report = measure_alone("check", workplace, options, alone)
+        run, report = measure_alone(workplace, options, alone)
         measured.add(run)
         written = written_on_head(workplace)
     if confirm and report.interrupted:
@@ -263,7 +264,7 @@ class _Measurements:
         return base
 
     def _head_alone(self, workplace: Workplace, options: MeasureOptions, part: ShardCases) -> None:
-        run, report = measure_alone("check", workplace, options, part)
+        run, report = measure_alone(workplace, options, part)
         self.reports.append(replace(report, results=()))
         self.add(run)
         self.interrupted = report.interrupted

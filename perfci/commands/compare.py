@@ -93,19 +93,6 @@ def compare(
 
     ``announce`` takes a line on what will be measured and within which time, before it begins.
     """
-    runs, report = measure_both(context, base, head, options, announce)
-    report = accepting(context, report, base.resolved, whole=options.is_whole)
-    return runs, with_verdict(report, context.config.policy)
-
-
-def measure_both(
-    context: SessionContext,
-    base: RequestedSide,
-    head: RequestedSide,
-    options: MeasureOptions,
-    announce: Announce = silent,
-) -> PairedResult:
-    """Measure both sides in pairs and return their runs, and the report without its verdict."""
     with open_workplace(
         context, (base, head), options.log_folder, benchmarks_of=options.benchmarks_of
     ) as workplace:
@@ -114,26 +101,24 @@ def measure_both(
         if options.keep_bursts:  # all rounds are kept
             settings = replace(settings, rounds=settings.max_rounds)
         announce(_announcement(base.resolved, head.resolved, part, settings))
-        return measure_pairs(workplace, context, options, part)
+        runs, report = measure_pairs(workplace, context, options, part)
+    report = accepting(context, report, base.resolved, whole=options.is_whole)
+    return runs, with_verdict(report, context.config.policy)
 
 
 def measure_pairs(
     workplace: Workplace, context: SessionContext, options: MeasureOptions, part: ShardCases
 ) -> PairedResult:
-    """Measure the cases of ``part`` on both sides of ``workplace``, as ``measure_both`` does."""
-    keeper = _keeper(options)
-    result = measure_cases(
-        workplace,
-        part.cases,
-        SessionOptions(
-            everything=options.everything or options.record,
-            scale=part.scale,
-            keeper=keeper,
-        ),
+    """Measure the cases of ``part`` on both sides, and return a report without its verdict."""
+    session = SessionOptions(
+        everything=options.everything or options.record,
+        scale=part.scale,
+        keeper=_keeper(options),
     )
+    result = measure_cases(workplace, part.cases, session)
     new, gone = one_sided_points(workplace, options, part)
     removed = (*removed_cases(workplace, options), *gone)
-    report = undecided_report(options.command, workplace, options, result, part)
+    report = undecided_report(workplace, options, result, part)
     environments = workplace.environments
     failures, absent = _absent_on_base(workplace, part, result, report.failures, new)
     report = conclude(
@@ -142,7 +127,7 @@ def measure_pairs(
         tuple(name for name in removed if part.reports(name)),
         tuple(sorted(absent)),
         context.config.policy,
-        written_on_base(workplace),
+        by_name(_on_base(workplace)),
     )
     if options.why and not result.cut_short and not any(report.injected.values()):
         why, notes = explain_moved(workplace, result.states, report.results)
@@ -251,11 +236,6 @@ def removed_cases(workplace: Workplace, options: MeasureOptions) -> tuple[str, .
     return tuple(case.id for case in select(stand_ins, options.selection))
 
 
-def written_on_base(workplace: Workplace) -> Mapping[str, DecoratorLiterals]:
-    """Return the benchmarks that base's own files write, by their names."""
-    return by_name(_on_base(workplace))
-
-
 def written_on_head(workplace: Workplace) -> Mapping[str, DecoratorLiterals]:
     """Return the benchmarks that head's files write, by their names."""
     plan = workplace.plan
@@ -332,7 +312,6 @@ def _left_out(workplace: Workplace, options: MeasureOptions) -> tuple[str, ...]:
 
 
 def undecided_report(
-    command: str,
     workplace: Workplace,
     options: MeasureOptions,
     result: SessionResult,
@@ -347,7 +326,7 @@ def undecided_report(
         verdict=UNDECIDED,
         results=(),
         failures=(),
-        command=command,
+        command=options.command,
         created_at=now(),
         base=sides.get("base"),
         head=sides["head"],
@@ -387,16 +366,16 @@ def run(
         context, (head,), options.log_folder, benchmarks_of=options.benchmarks_of
     ) as workplace:
         part = selected_part(workplace, options)
-        measured, report = measure_alone("run", workplace, options, part)
+        measured, report = measure_alone(workplace, replace(options, command="run"), part)
     return measured, with_verdict(report, context.config.policy)
 
 
 def measure_alone(
-    command: str, workplace: Workplace, options: MeasureOptions, part: ShardCases
+    workplace: Workplace, options: MeasureOptions, part: ShardCases
 ) -> tuple[Run, Report]:
     """Measure the cases of ``part`` on the workplace's only side."""
     result = measure_cases(workplace, part.cases)
-    report = undecided_report(command, workplace, options, result, part)
+    report = undecided_report(workplace, options, result, part)
     rows = rows_alone(result, workplace.plan.config.policy)
     run = run_of(result, "head", report, report.environment)
     return run, replace(report, results=rows)
