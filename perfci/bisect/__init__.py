@@ -39,7 +39,7 @@ class NamedCommit:
 
 @dataclass(frozen=True, slots=True)
 class Culprit:
-    """A change, and the commits among which its cause is: mostly a single one."""
+    """A change and the commits that contain its cause, usually one."""
 
     commits: tuple[NamedCommit, ...]
     before: str

@@ -40,7 +40,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A failure of ``case`` (or of benchmark files, by comma) on ``side`` to be measured.
+    """A case, or benchmark files separated by commas, that one side couldn't measure.
 
     ``stage`` is the worker's step that failed. ``kind`` is the sort of failure: an exception's
     name, or a slug such as ``timeout``. ``log_tail`` is the end of the worker's output.

@@ -132,7 +132,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """The differences that explain why one case moved."""
+    """The differences that explain the change of one case."""
 
     case: str
     differences: tuple[Difference, ...] = ()

@@ -53,7 +53,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """An accepted regression, which fails nothing up to a limit."""
+    """An accepted regression, which doesn't fail the report up to its limit."""
 
     because: str
     by: str = ""
@@ -63,7 +63,7 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The numbers for one case and metric, and what policy made of them."""
+    """The numbers of one case and metric, and their status under the policy."""
 
     case: str
     metric: str
@@ -117,7 +117,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The whole in one word, with its reasons."""
+    """The verdict on the whole report, with its reasons."""
 
     status: VerdictStatus
     findings: tuple[Reason, ...]
@@ -167,7 +167,7 @@ class Definition:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Report:
-    """One compare, check or run, ready to be rendered."""
+    """The results of one compare, check or run."""
 
     perfci_version: str
     created_at: str

@@ -22,7 +22,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """The facts that decide speed, and a short key made of them."""
+    """The facts that affect speed, and a short key derived from them."""
 
     key: str
     facts: Mapping[str, str]
