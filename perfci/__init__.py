@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from perfci.api.scripts import script, timer
     from perfci.api.serving.generation import generate
     from perfci.api.serving.server import server
-    from perfci.baselines.store import Baselines
+    from perfci.baselines import Baselines
     from perfci.commands.library import check, compare, load
     from perfci.errors import PerfciError
     from perfci.history.arrays import History
@@ -59,7 +59,7 @@ _MODULES = {
     "generate": "perfci.api.serving.generation",
     "server": "perfci.api.serving.server",
     **dict.fromkeys(("check", "compare", "load"), _LIBRARY),
-    "Baselines": "perfci.baselines.store",
+    "Baselines": "perfci.baselines",
     "History": "perfci.history.arrays",
     "PerfciError": "perfci.errors",
     "Report": "perfci.model.report",

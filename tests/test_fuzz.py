@@ -130,7 +130,7 @@ CASE = "case[a=1]"
 
 
 def _baselines() -> list[bytes]:
-    from perfci.baselines.store import Baseline, StoredSession, StoredWorker
+    from perfci.baselines import Baseline, StoredSession, StoredWorker
     from perfci.model.codec import encode
 
     worker = StoredWorker(1, 100, {"latency_p50": 1e-3, "cold_start": 1.0}, (1e-3,) * 9)
@@ -140,7 +140,7 @@ def _baselines() -> list[bytes]:
 
 
 def _baseline(content: bytes) -> None:
-    from perfci.baselines.store import BaselineStore
+    from perfci.baselines import BaselineStore
 
     with tempfile.TemporaryDirectory() as folder:
         store = BaselineStore(Path(folder))

@@ -8,17 +8,22 @@ from __future__ import annotations
 
 import inspect
 import math
-import os
-import signal
-import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import re
+import unicodedata
+from binascii import crc32
+from collections.abc import Collection
 from pathlib import Path
-from typing import TypeGuard
 
 from perfci.errors import BenchmarkError
 
 _PACKAGE = str(Path(__file__).parent.parent) + "/"
-_PARENT_DEATH = str(Path(__file__).with_name("parent_death.py"))
+_UNFIT = re.compile(r"[^A-Za-z0-9_.+\-]+")
+"""Characters that can't be part of a name or a label."""
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+"""Matches the address in the representation of an object, which differs between processes."""
+_LONGEST_LABEL = 60
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+"""The variables from which libraries take their number of threads."""
 
 
 def user_frame() -> str:
@@ -29,32 +34,11 @@ def user_frame() -> str:
     return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else ""
 
 
-def require_right(function: str, slug: str, wrongs: Iterator[str], advice: str) -> None:
-    """Raise BenchmarkError for the first error in the arguments of ``perfci.FUNCTION``."""
-    if wrong := next(wrongs, ""):
-        raise BenchmarkError(slug, f"{user_frame()}: perfci.{function}: {wrong}", advice)
-
-
-def all_of(value: object, *types: type) -> TypeGuard[Collection[object]]:
-    """Return whether ``value`` is a non-empty collection, not a text, of members of these types."""
-    return (
-        isinstance(value, Collection)
-        and not isinstance(value, (str, bytes))
-        and bool(value)
-        and all(isinstance(each, types) for each in value)
-    )
-
-
-def are_texts(value: object) -> bool:
-    """Return whether ``value`` maps texts to texts."""
-    return isinstance(value, Mapping) and all(
-        isinstance(text, str) for text in (*value, *value.values())
-    )
-
-
-def is_command(words: object) -> bool:
-    """Return whether ``words`` are a program and its arguments."""
-    return all_of(words, str, os.PathLike) and "" not in list(words)[:1]
+def require(right: object, function: str, wrong: str, advice: str) -> None:
+    """Raise BenchmarkError unless the arguments of ``perfci.FUNCTION`` are ``right``."""
+    if not right:
+        message = f"{user_frame()}: perfci.{function}: {wrong}"
+        raise BenchmarkError(f"bad-{function}", message, advice)
 
 
 def is_count(value: object) -> bool:
@@ -64,21 +48,32 @@ def is_count(value: object) -> bool:
 
 def is_positive(value: object) -> bool:
     """Return whether ``value`` is a finite number above zero."""
-    return is_number(value) and value > 0  # type: ignore[operator]
+    return isinstance(value, (int, float)) and math.isfinite(value) and value > 0
 
 
-def is_number(value: object) -> bool:
-    """Return whether ``value`` is a finite number."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+def fit_name(text: str) -> str:
+    """Return a benchmark's name with the characters replaced that an id can't have."""
+    return _UNFIT.sub("_", text).lstrip(".-+") or "_"
 
 
-def tied_command(words: Sequence[str]) -> list[str]:
-    """Return the words that start a command, which the kernel kills when this process ends."""
-    return [sys.executable, "-P", _PARENT_DEATH, str(os.getpid()), *words]
+def fit_label(text: str, taken: Collection[str] = ()) -> str:
+    """Return the label of an axis' value, the same in each process.
+
+    It has no addresses of objects. A text without letters and digits is spelled out, and one that
+    is too long ends in a checksum. A label that is ``taken`` gets a number.
+    """
+    text = _ADDRESS.sub("", text)
+    if not any(map(str.isalnum, text)) and _UNFIT.search(text or " "):
+        text = "-".join(unicodedata.name(character, "") for character in text).lower() or "empty"
+    label = _UNFIT.sub("_", text).strip("_") or _checksum(text)
+    if len(label) > _LONGEST_LABEL:
+        end = f"-{_checksum(text)}"
+        label = label[: _LONGEST_LABEL - len(end)] + end
+    if label not in taken:
+        return label
+    end = f"-{len(taken) + 1}"
+    return label[: _LONGEST_LABEL - len(end)] + end
 
 
-def how_it_ended(code: int) -> str:
-    """Return how a process with this exit code ended, as the end of a sentence."""
-    if code < 0:
-        return f"was ended by signal {-code} ({signal.strsignal(-code)})"
-    return f"ended with exit code {code}"
+def _checksum(text: str) -> str:
+    return f"{crc32(text.encode()):08x}"

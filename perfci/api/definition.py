@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
 
-from perfci.api import is_number, is_positive, require_right, user_frame
+from perfci.api import is_positive, require, user_frame
 from perfci.errors import BenchmarkError
 from perfci.metrics import METRICS, ExtraMetric, Work
 from perfci.model.case import NAME, Direction, Gate, Kind, Metric, unfit_reason
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 LABEL = re.compile(r"[A-Za-z0-9_.:+\-]{1,60}")
 _OPTIONS = ("name", "ids", "tags", "skip", "timeout", "thresholds", "metrics")
-_VAR_POSITIONAL = inspect.Parameter.VAR_POSITIONAL
 
 
 Skip = str | Callable[..., str | None] | None
@@ -139,29 +138,36 @@ def benchmark(
     """
 
     def define(target: Callable[..., Any]) -> Benchmark:
-        check = _Definition(target)
-        check.is_plain_function(target)
-        check.parameters(target, tuple(axes))
-        labels = check.labels(axes, ids or {})
-        check.metric_names("metrics", metrics or ())
-        check.metric_names("thresholds", tuple(thresholds or ()))
+        code = getattr(target, "__code__", None)
+        called_at, _, called_line = user_frame().rpartition(":")
+        file = code.co_filename if code else called_at
+        line = code.co_firstlineno if code else int(called_line)
+        chosen_name = str(name or getattr(target, "__name__", ""))
+        wrongs = itertools.chain(
+            _wrongs_of_function(target, axes),
+            _wrongs_of_axes(axes, ids or {}),
+            _wrongs_of_options(chosen_name, tags, timeout, metrics or (), thresholds or {}),
+        )
+        for wrong, advice in wrongs:
+            raise BenchmarkError("bad-benchmark", f"{file}:{line}: {wrong}", advice)
         if target.__module__ == "__main__" and "__file__" in target.__globals__:  # no notebook
-            text = f"this measures nothing: `perfci run -k {name or target.__name__}` does"
-            code = target.__code__
-            warnings.warn_explicit(text, UserWarning, code.co_filename, code.co_firstlineno)
-        check.timeout(timeout)
+            text = f"this measures nothing: `perfci run -k {chosen_name}` does"
+            warnings.warn_explicit(text, UserWarning, file, line)
         defined = Benchmark(
-            name=check.name(name or target.__name__),
+            name=chosen_name,
             function=target,
             axes={axis: tuple(values) for axis, values in axes.items()},
-            labels=labels,
-            tags=check.tags(tags),
+            labels={axis: _labels(values, (ids or {}).get(axis)) for axis, values in axes.items()},
+            tags=tuple(tags),
             skip=skip,
             timeout=timeout,
-            thresholds=check.thresholds(thresholds or {}),
+            thresholds={
+                metric: _threshold(METRICS[metric], share)
+                for metric, share in (thresholds or {}).items()
+            },
             metrics=tuple(metrics) if metrics is not None else None,
-            file=check.file,
-            line=check.line,
+            file=file,
+            line=line,
         )
         DEFINED.append(defined)
         return defined
@@ -169,146 +175,82 @@ def benchmark(
     return define(function) if function is not None else define
 
 
-class _Definition:
-    """The checks of one definition. Each error names file and line, and what to write instead."""
+# The checks of a definition. Each yields errors, with what to write instead.
 
-    def __init__(self, target: Any) -> None:
-        code = getattr(target, "__code__", None)
-        called_at, _, line = user_frame().rpartition(":")
-        self.file = code.co_filename if code else called_at
-        self.line = code.co_firstlineno if code else int(line)
-        self.target = getattr(target, "__name__", repr(target))
 
-    def wrong(self, slug: str, what: str, advice: str) -> BenchmarkError:
-        return BenchmarkError(slug, f"{self.file}:{self.line}: {what}", advice)
+def _wrongs_of_function(target: Any, axes: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    if not inspect.isfunction(target):
+        advice = "Write it directly above `def`, and the axes as keywords:"
+        wrong = f"@perfci.benchmark stands on {target!r}, not on a function"
+        yield wrong, f"{advice} @perfci.benchmark(batch=[1, 16])."
+    if inspect.iscoroutinefunction(target) or inspect.isgeneratorfunction(target):
+        yield (
+            f"`{target.__name__}` is async or a generator",
+            "Write a plain function that returns the callable to measure.",
+        )
+    try:
+        inspect.signature(target).bind(**axes)
+    except TypeError as error:
+        advice = (
+            "Write an axis for each parameter, @perfci.benchmark(batch=[1, 16]), or give it a "
+            f"default. Names of options can't be axes: {', '.join(_OPTIONS)}."
+        )
+        yield f"the parameters of `{target.__name__}` and the axes differ: {error}", advice
 
-    def is_plain_function(self, target: Any) -> None:
-        if not inspect.isfunction(target):
-            raise self.wrong(
-                "not-a-function",
-                f"@perfci.benchmark stands on {target!r}, not on a function",
-                "Write it directly above `def`; name the axes as keywords: "
-                "@perfci.benchmark(batch=[1, 16]).",
-            )
-        if inspect.iscoroutinefunction(target) or inspect.isgeneratorfunction(target):
-            raise self.wrong(
-                "not-a-plain-function",
-                f"benchmark `{self.target}` is async or a generator",
-                "Write a plain function that returns the callable to measure.",
-            )
 
-    def name(self, name: str) -> str:
-        if not NAME.fullmatch(name) or len(name) > 120:
-            raise self.wrong(
-                "bad-name",
-                f"{name!r} can't be a benchmark's name",
-                "Use letters, digits, `_`, `.` and `-`, at most 120.",
-            )
-        return name
-
-    def tags(self, tags: Sequence[str]) -> tuple[str, ...]:
-        if isinstance(tags, str) or not all(
-            isinstance(tag, str) and NAME.fullmatch(tag) for tag in tags
-        ):
-            raise self.wrong(
-                "bad-tags", f"tags of `{self.target}` are {tags!r}", 'Write tags=["slow"].'
-            )
-        return tuple(tags)
-
-    def labels(
-        self, axes: Mapping[str, Any], ids: Mapping[str, Sequence[str]]
-    ) -> dict[str, tuple[str, ...]]:
-        for stranger in ids.keys() - axes.keys():
-            raise self.wrong(
-                "unknown-axis",
-                f"ids names `{stranger}`, which is no axis of `{self.target}`",
-                f"The axes are: {', '.join(axes) or 'none'}.",
-            )
-        return {
-            axis: self._axis_labels(axis, values, ids.get(axis)) for axis, values in axes.items()
-        }
-
-    def _axis_labels(self, axis: str, values: Any, ids: Sequence[str] | None) -> tuple[str, ...]:
-        named = f"axis `{axis}` of `{self.target}`"
+def _wrongs_of_axes(
+    axes: Mapping[str, Any], ids: Mapping[str, Sequence[str]]
+) -> Iterator[tuple[str, str]]:
+    for unknown in ids.keys() - axes.keys():
+        yield f"ids names `{unknown}`, not an axis", f"The axes are: {', '.join(axes) or 'none'}."
+    for axis, values in axes.items():
         if not isinstance(values, (list, tuple, range)) or not values:
-            raise self.wrong(
-                "bad-axis", f"{named} is {values!r}", f"Write a list of values: {axis}=[1, 16]."
-            )
-        labels = tuple(map(str, values)) if ids is None else tuple(ids)
+            yield f"axis `{axis}` is {values!r}", f"Write a list of values: {axis}=[1, 16]."
+        labels = _labels(values, ids.get(axis))
         if len(labels) != len(values):
-            raise self.wrong(
-                "bad-axis",
-                f"{named} has {len(values)} values and {len(labels)} ids",
-                "Give one id for each value.",
-            )
+            wrong = f"axis `{axis}` has {len(values)} values and {len(labels)} ids"
+            yield wrong, "Give one id for each value."
         for label in labels:
             if not isinstance(label, str) or not LABEL.fullmatch(label) or labels.count(label) > 1:
-                raise self.wrong(
-                    "bad-axis",
-                    f"{named}: {label!r} can't be part of an id, or is there twice",
-                    f"Name the values: ids={{{axis!r}: [...]}} with letters, digits and "
-                    "`_.:+-`, at most 60.",
-                )
-        return labels
+                advice = "with letters, digits and `_.:+-`, at most 60."
+                wrong = f"axis `{axis}`: {label!r} can't be part of an id, or is there twice"
+                yield wrong, f"Name the values: ids={{{axis!r}: [...]}} {advice}"
 
-    def parameters(self, target: Callable[..., Any], axes: tuple[str, ...]) -> None:
-        accepted = inspect.signature(target).parameters.values()
-        if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in accepted):
-            return
-        names = [parameter.name for parameter in accepted]
-        for axis in axes:
-            if axis not in names:
-                raise self.wrong(
-                    "axis-without-parameter",
-                    f"`{self.target}` has no parameter for axis `{axis}`",
-                    f"Add `{axis}` to its parameters. @perfci.benchmark's own options are "
-                    f"{', '.join(_OPTIONS)}.",
-                )
-        for parameter in accepted:
-            needed = parameter.default is inspect.Parameter.empty
-            if needed and parameter.name not in axes and parameter.kind is not _VAR_POSITIONAL:
-                raise self.wrong(
-                    "parameter-without-axis",
-                    f"parameter `{parameter.name}` of `{self.target}` has no axis",
-                    f"Write @perfci.benchmark({parameter.name}=[...]) or give it a default. Names "
-                    f"of options can't be axes: {', '.join(_OPTIONS)}.",
-                )
 
-    def metric_names(self, option: str, names: Sequence[str]) -> None:
-        for name in names:
-            if name not in METRICS:
-                raise self.wrong(
-                    "unknown-metric",
-                    f"{option} of `{self.target}` names `{name}`, which is no metric",
-                    f"Metrics: {', '.join(METRICS)}.",
-                )
+def _wrongs_of_options(
+    name: str,
+    tags: Sequence[str],
+    timeout: float | None,
+    metrics: Sequence[str],
+    thresholds: Mapping[str, float | str],
+) -> Iterator[tuple[str, str]]:
+    if not NAME.fullmatch(name) or len(name) > 120:
+        advice = "Use letters, digits, `_`, `.` and `-`, at most 120."
+        yield f"{name!r} can't be a benchmark's name", advice
+    if isinstance(tags, str) or not all(isinstance(t, str) and NAME.fullmatch(t) for t in tags):
+        yield f"tags are {tags!r}", 'Write tags=["slow"].'
+    if timeout is not None and not is_positive(timeout):
+        yield f"timeout is {timeout!r}", "Write a number of seconds above zero."
+    for metric in (*metrics, *thresholds):
+        if metric not in METRICS:
+            yield f"`{metric}` is not a metric", f"Metrics: {', '.join(METRICS)}."
+    for metric, written in thresholds.items():
+        try:
+            _threshold(METRICS[metric], written)
+        except ValueError as error:
+            yield f"the threshold of {metric} is {written!r}", f"Expected {error}."
 
-    def timeout(self, seconds: float | None) -> None:
-        if seconds is not None and not is_positive(seconds):
-            raise self.wrong(
-                "bad-number",
-                f"timeout of `{self.target}` is {seconds!r}",
-                "Write a number of seconds above zero.",
-            )
 
-    def thresholds(self, written: Mapping[str, float | str]) -> dict[str, float]:
-        return {name: self._threshold(METRICS[name], value) for name, value in written.items()}
+def _labels(values: Sequence[Any], ids: Sequence[str] | None) -> tuple[str, ...]:
+    return tuple(map(str, values)) if ids is None else tuple(ids)
 
-    def _threshold(self, metric: Metric, value: float | str) -> float:
-        if not metric.absolute:
-            try:
-                return parse_share(value)
-            except ValueError as error:
-                expected = str(error)
-        elif isinstance(value, (int, float)) and is_number(value) and value >= 0:
-            return float(value)
-        else:
-            expected = f"an amount in {metric.unit}, as a number, at least 0"
-        raise self.wrong(
-            "bad-number",
-            f"the threshold of {metric.name} for `{self.target}` is {value!r}",
-            f"Expected {expected}.",
-        )
+
+def _threshold(metric: Metric, written: float | str) -> float:
+    if not metric.absolute:
+        return parse_share(written)
+    if written == 0 or is_positive(written):
+        return float(written)
+    raise ValueError(f"an amount in {metric.unit}, as a number, at least 0")
 
 
 def metric(
@@ -328,19 +270,19 @@ def metric(
     """
     kind: Kind = "exact" if exact else "per_worker"
     try:
-        share, expected = parse_share(threshold), ""
+        share, wrong = parse_share(threshold), ""
     except ValueError as error:
-        share, expected = 0.0, f"its `threshold` is {threshold!r}, not {error}"
+        share, wrong = 0.0, f"its `threshold` is {threshold!r}, not {error}"
     made = Metric(name, unit, kind, share, gate, direction)
-    wrongs = (
-        unfit_reason(made),
-        expected,
-        "" if callable(measure) else f"its `measure` is {measure!r}",
+    wrong = (
+        unfit_reason(made)
+        or wrong
+        or ("" if callable(measure) else f"its `measure` is {measure!r}")
     )
-    require_right(
+    require(
+        not wrong,
         "metric",
-        "bad-metric",
-        filter(None, wrongs),
+        wrong,
         'Write perfci.metric("hits", function, unit="count", direction="lower", threshold="5%", '
         'gate="fail"): a share and one of fail, warn, info.',
     )

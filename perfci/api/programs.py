@@ -6,15 +6,14 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from pathlib import Path
 from statistics import fmean, median
-from types import NoneType
-from typing import IO, Any, get_args
+from typing import IO, get_args
 
-from perfci.api import all_of, are_texts, how_it_ended, is_command, require_right
+from perfci.api import require
+from perfci.api.children import how_it_ended
 from perfci.collector import Work
 from perfci.errors import Unusable
 from perfci.metrics import NOTHING, Observation, Reading
@@ -52,26 +51,32 @@ def command(
     the ``format`` of an importer (``nvbench``, ``google-benchmark``, ``vllm``, …; by default its
     content shows it). Each result in it is a metric. ``threshold`` and ``gate`` apply to
     these metrics.
-
-    Raises BenchmarkError, with file and line, if an argument is wrong.
     """
-    require_right(
+    require(
+        shell == isinstance(line, str),
         "command",
-        "bad-command",
-        chain(
-            _wrongs_of_command(line, env, input, exit_codes, shell=shell),
-            _wrongs_of_results(results, format, threshold, gate),
-        ),
+        f"the command is {line!r}",
         'Write a list, perfci.command(["tool", "--option"]), or a line for a shell, '
         'perfci.command("tool | other", shell=True).',
     )
-    words = [line] if isinstance(line, str) else [os.fspath(word) for word in line]
+    require(
+        results is None or _is_own(Path(results)),
+        "command",
+        f"results is {str(results)!r}",
+        "Write a path below the command's folder, or in tempfile.gettempdir(): each side has its "
+        "own.",
+    )
+    require(gate in get_args(Gate), "command", f"gate is {gate!r}", "Write fail, warn or info.")
+    stdin = None
+    if input is not None:
+        stdin = tempfile.TemporaryFile()  # noqa: SIM115 (open as long as the work is there)
+        stdin.write(input.encode() if isinstance(input, str) else input)
     run = _Command(
-        ["/bin/sh", "-c", *words] if shell else words,
+        ["/bin/sh", "-c", line] if isinstance(line, str) else [os.fspath(word) for word in line],
         cwd=cwd,
         environment={**os.environ, **(env or {})},
         exit_codes=frozenset(exit_codes),
-        stdin=_file_of(input),
+        stdin=stdin,
         results=None
         if results is None
         else ResultsFiles(Path(cwd or "") / results, format, parse_share(threshold), gate),
@@ -80,64 +85,20 @@ def command(
     return Work(run, observer=run)
 
 
-def _wrongs_of_command(
-    line: object, env: object, content: object, exit_codes: object, *, shell: bool
-) -> Iterator[str]:
-    if not (isinstance(line, str) and line if shell else is_command(line)):
-        yield f"the command is {line!r}"
-    if not all_of(exit_codes, int):
-        yield f"exit_codes is {exit_codes!r}; give a list of numbers"
-    if env and not are_texts(env):
-        yield f"env is {env!r}; give texts by name"
-    if not isinstance(content, (str, bytes, NoneType)):
-        yield f"input is {type(content).__name__}; give text or bytes"
-
-
-def _file_of(content: str | bytes | None) -> IO[bytes] | None:
-    if content is None:
-        return None
-    file = tempfile.TemporaryFile()  # noqa: SIM115 (open as long as the work is there)
-    file.write(content.encode() if isinstance(content, str) else content)
-    file.flush()
-    return file
-
-
-def _wrongs_of_results(path: Any, form: Any, threshold: Any, gate: Any) -> Iterator[str]:
-    """Yield errors in the arguments, each with its correction."""
-    if path is None:
-        if form:
-            yield f"format is {form!r}, and there is no `results` file"
-        return
-    if not isinstance(path, (str, os.PathLike)) or not os.fspath(path):
-        yield f"results is {path!r}; give the path of the file that the command writes"
-    elif ".." in Path(path).parts or not _is_own(Path(path)):
-        own = (
-            "a path below the command's folder, or in tempfile.gettempdir(): each side has its own"
-        )
-        yield f"results is {str(path)!r}; give {own}"
-    if not isinstance(form, str):
-        yield f"format is {form!r}; give an importer's name"
-    try:
-        parse_share(threshold)
-    except ValueError as error:
-        yield f"threshold is {threshold!r}; give {error}"
-    if gate not in get_args(Gate):
-        yield f"gate is {gate!r}; give fail, warn or info"
-
-
 def _is_own(path: Path) -> bool:
-    return not path.is_absolute() or path.is_relative_to(tempfile.gettempdir())
+    inside = not path.is_absolute() or path.is_relative_to(tempfile.gettempdir())
+    return inside and ".." not in path.parts
 
 
 @dataclass(slots=True, eq=False)
 class ResultsFiles:
-    """Keeps the content that each run since ``begin`` wrote to the file at ``path``."""
+    """Keeps the content that each run wrote to the file at ``path``."""
 
     path: Path
     format: str
     threshold: float
     gate: Gate
-    _kept: list[ResultsFile] = field(default_factory=list)
+    files: list[ResultsFile] = field(default_factory=list)
 
     def remove(self) -> None:
         """Remove an earlier run's file. Otherwise a run that writes nothing would look measured."""
@@ -154,15 +115,7 @@ class ResultsFiles:
             why = f"{self.path} of `{command}` has more than {MOST_BYTES >> 20} MiB"
             raise Unusable("no_results", f"{why}: leave raw data out")
         text = content.decode("latin-1")  # one character per byte, whatever the encoding
-        self._kept.append(ResultsFile(str(self.path), text, self.format, self.threshold, self.gate))
-
-    def begin(self) -> None:
-        """Forget the files so far."""
-        self._kept.clear()
-
-    def files(self) -> tuple[ResultsFile, ...]:
-        """Return the files of the runs since ``begin``."""
-        return tuple(self._kept)
+        self.files.append(ResultsFile(str(self.path), text, self.format, self.threshold, self.gate))
 
 
 @dataclass(slots=True, eq=False)
@@ -223,7 +176,7 @@ class _Command:
         for values in (self._user, self._system, self._peak):
             values.clear()
         if self.results:
-            self.results.begin()
+            self.results.files.clear()
 
     def reading(self) -> Reading:
         """Return the processor time and the peak memory of the runs.
@@ -248,7 +201,9 @@ class _Command:
             missing["command_peak_memory"] = why
         else:
             values["command_peak_memory"] = peak
-        return Observation(values, missing, results=self.results.files() if self.results else ())
+        return Observation(
+            values, missing, results=tuple(self.results.files) if self.results else ()
+        )
 
     def _failure(self, code: int) -> Unusable:
         size = self._stderr.seek(0, os.SEEK_END)

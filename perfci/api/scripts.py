@@ -11,7 +11,6 @@ import ast
 import importlib
 import io
 import os
-import re
 import runpy
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,13 +19,12 @@ from functools import partial, wraps
 from pathlib import Path
 from typing import Any
 
-from perfci.api import is_count, require_right, user_frame
+from perfci.api import fit_label, fit_name, user_frame
 from perfci.api.definition import Benchmark
 from perfci.collector import Work
 from perfci.errors import BenchmarkError, Unusable
 
-_UNFIT = re.compile(r"[^A-Za-z0-9_.+\-]+")
-_LONGEST_LABEL, _LONGEST_NAME = 60, 120
+_LONGEST_NAME = 120
 _PLACEHOLDER = 1.0
 """The time that the script gets as the result of each timed call, in s or ms."""
 
@@ -41,15 +39,8 @@ def timer(
     """Return the work of a statement, as ``torch.utils.benchmark.Timer`` times it.
 
     ``setup`` runs once, in the same names as ``stmt``: those in ``globals``, and ``torch``.
-    ``num_threads`` are torch's. Raises BenchmarkError, with file and line, if an argument
-    is wrong.
+    ``num_threads`` are torch's.
     """
-    require_right(
-        "timer",
-        "bad-timer",
-        _wrongs_of_timer(stmt, setup, globals, num_threads),
-        'Write perfci.timer("model(x)", "x = torch.ones(8)", {"model": model}).',
-    )
     names = dict(globals or {})
     if "torch" not in names:
         import torch
@@ -57,21 +48,6 @@ def timer(
         names["torch"] = torch
     exec(compile(setup, "<setup>", "exec"), names)  # noqa: S102 (the benchmark's own code)
     return Work(_with_threads(_compiled(stmt, names), num_threads))
-
-
-def _wrongs_of_timer(stmt: Any, setup: Any, names: Any, num_threads: Any) -> Iterator[str]:
-    for what, code in (("stmt", stmt), ("setup", setup)):
-        if not isinstance(code, str):
-            yield f"{what} is {code!r}; give Python as text"
-            continue
-        try:
-            ast.parse(code)
-        except SyntaxError as error:
-            yield f"{what} is no Python: {error}"
-    if not isinstance(names, Mapping | None):
-        yield f"globals is {type(names).__name__}; give values by name"
-    if num_threads is not None and not is_count(num_threads):
-        yield f"num_threads is {num_threads!r}; give a number from 1"
 
 
 def _compiled(stmt: str, names: dict[str, Any]) -> Callable[[], Any]:
@@ -308,10 +284,9 @@ class _ScriptRun:
 
     def _take(self, name: str, label: str, work: Callable[[], Work]) -> None:
         """Name a timed call. If it is the wanted one, have it measured and end the script."""
-        whole = f"{self._place.stem}.{name}"
-        fit = _UNFIT.sub("_", whole).strip("_.+-")[:_LONGEST_NAME]
+        fit = fit_name(f"{self._place.stem}.{name}").rstrip("_.+-")[:_LONGEST_NAME]
         labels = self.cases.setdefault(fit, [])
-        labels.append(_label(label, labels))
+        labels.append(fit_label(label or str(len(labels) + 1), labels))
         if self._wanted != (fit, labels[-1]):
             return
         self.went_on = True
@@ -320,15 +295,6 @@ class _ScriptRun:
         except BaseException as error:  # noqa: BLE001 (raised in the end: the script may expect errors, and go on
             self.raised = error
         raise _Measured
-
-
-def _label(text: str, taken: Sequence[str]) -> str:
-    """Return the label of a call. A label that is taken or empty gets a number."""
-    label = _UNFIT.sub("_", text).strip("_")[:_LONGEST_LABEL]
-    if label and label not in taken:
-        return label
-    number = str(len(taken) + 1)
-    return f"{label[: _LONGEST_LABEL - len(number) - 1]}-{number}" if label else number
 
 
 @contextmanager

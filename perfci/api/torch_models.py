@@ -52,7 +52,13 @@ def in_mode(target: Callable[..., Any], options: ModelOptions) -> Callable[..., 
     check_not_compiled(target, where)
     if mode == "eager":
         return target
-    keywords = {**_mode_keywords(mode), **(options.compile_options or {})}
+    if mode == "default":
+        chosen = {}  # torch takes `options` only without a mode, which means the same
+    elif mode in MODES:
+        chosen = {"mode": mode}
+    else:
+        chosen = {"backend": mode.removeprefix(BACKEND_PREFIX)}
+    keywords = {**chosen, **(options.compile_options or {})}
     try:
         compiled: Callable[..., Any] = torch.compile(target, **keywords)
     except (RuntimeError, TypeError, ValueError) as error:
@@ -63,12 +69,6 @@ def in_mode(target: Callable[..., Any], options: ModelOptions) -> Callable[..., 
             "`options` with the mode `default` only.",
         ) from error
     return compiled
-
-
-def _mode_keywords(mode: str) -> dict[str, str]:
-    if mode == "default":
-        return {}  # torch takes `options` only without a mode, which means the same
-    return {"mode": mode} if mode in MODES else {"backend": mode.removeprefix(BACKEND_PREFIX)}
 
 
 def check_not_compiled(target: Any, where: str) -> None:
@@ -209,7 +209,13 @@ def _changes(function: str) -> bool:
 
 def doubled(tree: Any) -> Any:
     """Return ``tree`` with floating tensors in float64. Integer tensors keep their dtype."""
-    return tree_map(_doubled_leaf, tree)
+
+    def doubled_leaf(leaf: Any) -> Any:
+        if isinstance(leaf, torch.Tensor) and (leaf.is_floating_point() or leaf.is_complex()):
+            return _widened(leaf).detach().requires_grad_(leaf.requires_grad)
+        return leaf
+
+    return tree_map(doubled_leaf, tree)
 
 
 def reference_output(
@@ -237,12 +243,6 @@ def reference_output(
             "mode, or state kept between calls?)"
         )
     return first
-
-
-def _doubled_leaf(leaf: Any) -> Any:
-    if isinstance(leaf, torch.Tensor) and (leaf.is_floating_point() or leaf.is_complex()):
-        return _widened(leaf).detach().requires_grad_(leaf.requires_grad)
-    return leaf
 
 
 def _same(first: Any, second: Any) -> bool:

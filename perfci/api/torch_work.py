@@ -215,9 +215,6 @@ def variants_of(shapes: Sequence[Any], inputs: tuple[Any, ...], where: str) -> d
     numbers is a shape: the input is like the benchmark's one input, with that shape and new random
     values.
     """
-    if not isinstance(shapes, (list, tuple)):
-        kind = type(shapes).__name__
-        raise BenchmarkError("bad-shapes", f"{where}: shapes is a {kind}, no list", _ADVICE)
     variants: dict[str, Any] = {}
     for entry in shapes:
         arguments = _arguments(entry, inputs, where)
@@ -225,8 +222,6 @@ def variants_of(shapes: Sequence[Any], inputs: tuple[Any, ...], where: str) -> d
         if label in variants:
             raise BenchmarkError("repeated-shape", f"{where}: shapes has {label} twice", _ADVICE)
         variants[label] = arguments
-    if len(variants) < 2:
-        raise BenchmarkError("bad-shapes", f"{where}: shapes has fewer than two entries", _ADVICE)
     return variants
 
 

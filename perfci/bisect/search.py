@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
@@ -320,14 +320,14 @@ class SearchState:
     """All that a search knows.
 
     The ``commits`` are those of a branch by first parents, the oldest first, and ``good`` is the
-    commit before them. ``why`` has the reason for each skipped position, by the position as text.
-    ``sought`` is known once the ends were compared.
+    commit before them. ``skipped`` are those that could not be measured. ``sought`` is known once
+    the ends were compared.
     """
 
     good: NamedCommit
     commits: tuple[NamedCommit, ...]
     search: Search
-    why: dict[str, str] = field(default_factory=dict)
+    skipped: tuple[SkippedCommit, ...] = ()
     sought: SoughtMetric | None = None
 
     def at(self, position: int) -> NamedCommit:
@@ -341,7 +341,7 @@ class SearchState:
     def skip(self, position: int, why: str) -> None:
         """Leave out a commit that can't be measured."""
         self.search = replace(self.search, skipped=(*self.search.skipped, position))
-        self.why[str(position)] = why
+        self.skipped += (SkippedCommit(self.at(position), why),)
 
     def result(self, sought: SoughtMetric, ended: Ended) -> Bisection:
         """Return the answer so far."""
@@ -358,10 +358,7 @@ class SearchState:
             ratio=ratio,
             difference=difference,
             culprits=tuple(self._culprit(change, sought) for change in found),
-            skipped=tuple(
-                SkippedCommit(self.at(position), self.why[str(position)])
-                for position in self.search.skipped
-            ),
+            skipped=self.skipped,
             comparisons=len(self.search.answers),
             rounds=sum(answer.rounds for answer in self.search.answers),
             ended=ended,

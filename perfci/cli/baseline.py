@@ -21,7 +21,7 @@ from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS, UsageError
 from perfci.units import counted, format_change, format_value
 
 if TYPE_CHECKING:
-    from perfci.baselines.store import BaselineStore
+    from perfci.baselines import BaselineStore
 
 
 @click.command("update", epilog="Example: perfci baseline update main -k encoder")
@@ -145,7 +145,7 @@ def remove(environment: str, case: str | None) -> None:
 
 
 def _store() -> BaselineStore:
-    from perfci.baselines.store import BaselineStore
+    from perfci.baselines import BaselineStore
 
     root, config = configuration_here()
     return BaselineStore(root / config.baselines)

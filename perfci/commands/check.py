@@ -17,7 +17,7 @@ from types import MappingProxyType
 
 import msgspec
 
-from perfci.baselines.store import Baseline, BaselineStore, incomparable_reason
+from perfci.baselines import Baseline, BaselineStore, incomparable_reason
 from perfci.commands.compare import (
     MeasureOptions,
     measure_alone,

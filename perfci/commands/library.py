@@ -16,7 +16,7 @@ from perfci.files import expanded, read_regular
 from perfci.outputs import silent
 
 if TYPE_CHECKING:
-    from perfci.baselines.store import Baselines
+    from perfci.baselines import Baselines
     from perfci.commands.project import Project
     from perfci.history.arrays import History
     from perfci.measure.progress import Progress
@@ -158,7 +158,7 @@ def load(path: PathName) -> Report | Baselines | History:
 
 
 def _baselines(folder: Path) -> Baselines:
-    from perfci.baselines.store import Baselines, BaselineStore, is_environment
+    from perfci.baselines import Baselines, BaselineStore, is_environment
 
     if is_environment(folder):
         store, keys = BaselineStore(folder.parent), [folder.name]
@@ -181,7 +181,7 @@ def _history(address: str, shown: str) -> History:
     with open_history(address, create=False) as opened:
         loaded = opened.load_arrays()
         shown = opened.shown if shown == address else shown
-    return History(shown, loaded.environments, loaded)
+    return History(shown, loaded)
 
 
 def _exported(path: Path) -> History:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfci.baselines.store import BaselineStore
+from perfci.baselines import BaselineStore
 from perfci.commands.check import alike_cases, check, keep_alike, kept_alike
 from perfci.commands.compare import MeasureOptions, compare, run, selected_cases
 from perfci.commands.history import recorder, require_commit, say_what_is_left_out

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from perfci.baselines.store import BaselineStore
+from perfci.baselines import BaselineStore
 from perfci.commands.check import require_stored
 from perfci.commands.project import cache_folder, load_report
 from perfci.commands.revisions import require_commits, require_two_sides

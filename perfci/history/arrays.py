@@ -24,12 +24,16 @@ if TYPE_CHECKING:
 class History:
     """Everything that a history has recorded, as it was when it was loaded.
 
-    ``place`` is its address without a password. ``environments`` has the facts of each by its key.
+    ``place`` is its address without a password.
     """
 
     place: str
-    environments: Mapping[str, Mapping[str, str]]
     loaded: LoadedHistory
+
+    @property
+    def environments(self) -> Mapping[str, Mapping[str, str]]:
+        """The facts of each environment, by its key."""
+        return self.loaded.environments
 
     def __len__(self) -> int:
         return sum(len(series.values) for series in self.loaded.series)

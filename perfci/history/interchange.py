@@ -58,26 +58,24 @@ def to_lines(records: Iterable[Record]) -> Iterator[bytes]:
     yield encoder.encode(_Header()) + b"\n"
     count = 0
     for record in records:
-        yield encoder.encode(_line(record)) + b"\n"
+        line: _Run | _Change
+        if isinstance(record, RecordedRun):
+            line = _Run(replace(record, points=tuple(sorted(record.points))))
+        else:
+            line = _Change(record)
+        yield encoder.encode(line) + b"\n"
         count += 1
     yield encoder.encode(_End(count)) + b"\n"
 
 
-def _line(record: Record) -> _Run | _Change:
-    if isinstance(record, KnownChange):
-        return _Change(record)
-    return _Run(replace(record, points=tuple(sorted(record.points))))
-
-
 def from_lines(lines: Iterable[bytes], name: str) -> Iterator[Record]:
-    """Yield the records that ``to_lines`` wrote. Several exports in a row are read as one.
+    """Yield the records that ``to_lines`` wrote.
 
     Raises DamagedFile, which names the line, for a damaged line and at the end of a file that was
     cut short. Raises UsageError for a newer perfci's export.
     """
     decoder = msgspec.json.Decoder(_Header | _End | _Run | _Change)
-    count: int | None = None  # None outside an export
-    number = 0
+    number, ended = 0, False
     for number, text in enumerate(lines, 1):
         try:
             line = decoder.decode(text)
@@ -89,22 +87,18 @@ def from_lines(lines: Iterable[bytes], name: str) -> Iterator[Record]:
                     f"Update perfci; this one reads {SCHEMA}.",
                 ) from error
             raise _damaged(name, number, str(error)) from error
-        if isinstance(line, _Header) and count is None:
-            count = 0
-        elif isinstance(line, _Header):
-            raise _damaged(name, number, "an export begins before the last has ended")
-        elif count is None:
-            raise _damaged(name, number, "there is no header before this line")
-        elif isinstance(line, _End):
-            if line.records != count:
-                raise _damaged(
-                    name, number, f"{line.records} records were written, {count} are here"
-                )
-            count = None
-        else:
-            count += 1
+        if isinstance(line, _Header) != (number == 1) or ended:
+            raise _damaged(
+                name, number, "the header is not the first line, or the end not the last"
+            )
+        if isinstance(line, _End):
+            ended = True
+            if line.records != number - 2:
+                counts = f"{line.records} records were written, {number - 2} are here"
+                raise _damaged(name, number, counts)
+        elif not isinstance(line, _Header):
             yield line.record
-    if count is not None or number == 0:
+    if not ended:
         raise _damaged(name, number, "it ends before its end: it was cut short")
 
 

@@ -121,36 +121,34 @@ def _digest(*parts: Any) -> str:
 
 def require_recordable(run: RecordedRun) -> None:
     """Raise UsageError for a run that could not be read back unchanged."""
+    if why := next(_reasons_against(run), ""):
+        raise UsageError(
+            "unrecordable-run",
+            f"the run {run.id[:12]!r} of {run.sha[:12]!r} ({run.source}) can't be recorded: {why}",
+            "Nothing of it was recorded.",
+        )
+
+
+def _reasons_against(run: RecordedRun) -> Iterator[str]:
     if not run.id or not run.measured_at or not run.environment.key:
-        raise _unrecordable(run, "it has no id, no environment or no time")
+        yield "it has no id, no environment or no time"
     try:
         from_text(run.measured_at)
-    except NoTime as error:
-        why = f"{run.measured_at[:80]!r} is no time at which it was measured"
-        raise _unrecordable(run, why) from error
+    except NoTime:
+        yield f"{run.measured_at[:80]!r} is no time at which it was measured"
     if run.position is not None and not 0 <= run.position < _MOST_COMMITS:
-        raise _unrecordable(run, f"no branch has {run.position} commits")
+        yield f"no branch has {run.position} commits"
     if len({(point.case, point.metric) for point in run.points}) < len(run.points):
-        raise _unrecordable(run, "a metric of a case is there twice")
+        yield "a metric of a case is there twice"
     for point in run.points:
         if not math.isfinite(point.value):
-            raise _unrecordable(run, f"{point.case} {point.metric} is not a finite number")
+            yield f"{point.case} {point.metric} is not a finite number"
     try:
         msgspec.json.encode(run)
     except UnicodeEncodeError as error:
-        raise _unrecordable(
-            run, f"it has text that is no Unicode: {error.object[:80]!r}"
-        ) from error
+        yield f"it has text that is no Unicode: {error.object[:80]!r}"
     if "\0" in "".join((*map(str, header_fields(run).values()), run.environment.key)):
-        raise _unrecordable(run, "there is a NUL in its texts, which no database takes")
-
-
-def _unrecordable(run: RecordedRun, why: str) -> UsageError:
-    return UsageError(
-        "unrecordable-run",
-        f"the run {run.id[:12]!r} of {run.sha[:12]!r} ({run.source}) can't be recorded: {why}",
-        "Nothing of it was recorded.",
-    )
+        yield "there is a NUL in its texts, which no database takes"
 
 
 def record_runs(connection: Connection, runs: Iterable[RecordedRun]) -> int:

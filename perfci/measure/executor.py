@@ -19,7 +19,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from perfci.measure.machine.isolation import close_to_others
@@ -250,13 +250,11 @@ class ForkedWorker(WorkerProcess):
 class OpenStarters:
     """The forking process of each side: its own starter, or the ancestor numbered ``ancestor``.
 
-    ``fresh_states``: torch's settings in a fresh process of each side, which an ancestor's workers
-    must have, too. ``meanwhile`` is called between the blocks of the workers' rounds.
+    ``meanwhile`` is called between the blocks of the workers' rounds.
     """
 
     by_side: Mapping[str, Starter]
     ancestor: int = 0
-    fresh_states: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     meanwhile: Callable[[], None] = lambda: None
 
     def alive(self) -> bool:

@@ -262,12 +262,8 @@ class _RoundWorkers:
         task, turns = slot.task, slot.turns.fileno() if slot.turns else -1
         if self.forking:
             slot.ancestor = self.forking.ancestor
-            order = replace(
-                task.order,
-                fresh_state=self.forking.fresh_states.get(slot.side, {}),
-            )
-            slot.worker = self.forking.by_side[order.side].fork(
-                order, task.environment, budget_end=self.budget_end, turns=turns
+            slot.worker = self.forking.by_side[task.order.side].fork(
+                task.order, task.environment, budget_end=self.budget_end, turns=turns
             )
         else:
             environment = {**task.launch.environment, **task.environment}

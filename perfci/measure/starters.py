@@ -82,7 +82,6 @@ class Starters:
             yield OpenStarters(
                 {side.name: ancestor for side in self._plan.sides},
                 ancestor=self._ancestors,
-                fresh_states=self._fresh_states(cases),
                 meanwhile=self._prepare,
             )
 
@@ -218,13 +217,6 @@ class Starters:
         if len({side.python for side in self._plan.sides}) > 1:
             return finding("ancestor-python")
         return preload_of(self._plan.discovered, _imported_file(cases))
-
-    def _fresh_states(self, cases: Sequence[Case]) -> dict[str, dict[str, str]]:
-        file = _imported_file(cases)
-        return {
-            name: dict(discovery.imports.get(file, FileImports()).state)
-            for name, discovery in self._plan.discovered.items()
-        }
 
     def _starters_of(
         self, cases: Sequence[Case], sweep: int, stack: ExitStack

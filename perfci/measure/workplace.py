@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from perfci.baselines.store import make_environment
+from perfci.baselines import make_environment
 from perfci.clock import time_ns
 from perfci.config.loading import Config
 from perfci.measure.checkout.build import BuildRecipe, python_in

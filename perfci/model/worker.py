@@ -39,8 +39,6 @@ class WorkOrder:
     Forks: with ``fork_socket`` (a descriptor) the process is a starter: it imports
     ``benchmark_file`` and forks workers, which get orders of their own. With ``preload`` it is an
     ancestor: it imports these modules, then those of ``compiler``, and no code of the side.
-    ``fresh_state`` is torch's state after the imports of a fresh process, which a forked worker's
-    has to equal. If empty, nothing is compared.
 
     Discovery looks for installed copies of the distributions that ``project`` names (normalised) or
     ``checkout`` holds. ``devices`` and ``metrics`` are what discovery found: kinds of device, and
@@ -65,7 +63,6 @@ class WorkOrder:
     fork_socket: int = -1
     preload: tuple[str, ...] | None = None
     compiler: tuple[str, ...] = ()
-    fresh_state: Mapping[str, str] = field(default_factory=dict)
     inject: Mapping[str, float] = field(default_factory=dict)
     project: tuple[str, ...] = ()
     checkout: str = ""
@@ -256,12 +253,10 @@ class FileImports:
 
     ``modules`` are other distributions' modules that the side's own code asked for, in order.
     ``environment`` lists the variables that were set (``NAME=value``) or removed (``NAME``).
-    ``state`` holds torch's settings after the import, by name.
     """
 
     modules: tuple[str, ...] = ()
     environment: tuple[str, ...] = ()
-    state: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

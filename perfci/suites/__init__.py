@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import re
 import sys
-import unicodedata
-from binascii import crc32
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Protocol
@@ -20,11 +18,6 @@ from perfci.api.definition import Benchmark
 from perfci.model.worker import WorkOrder
 from perfci.plugins import built_in_modules
 
-_UNFIT = re.compile(r"[^A-Za-z0-9_.+\-]+")
-"""Characters that can't be part of a name or a label."""
-_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
-"""Matches the address in the representation of an object, which differs between processes."""
-_LONGEST_LABEL = 60
 _OWN = re.compile(r"^[ \t]*(?:import|from)[ \t]+perfci\b", re.MULTILINE)
 """An import of perfci. A file with it is a benchmark file of perfci's own form."""
 
@@ -100,31 +93,3 @@ def loaded_of_tool(form: SuiteForm) -> Iterator[str]:
     for name in tuple(sys.modules):
         if name.partition(".")[0] in form.TOOL:
             yield name
-
-
-def fit_name(text: str) -> str:
-    """Return a benchmark's name with the characters replaced that an id can't have."""
-    return _UNFIT.sub("_", text).lstrip(".-+") or "_"
-
-
-def fit_label(text: str, taken: Collection[str] = ()) -> str:
-    """Return the label of an axis' value, the same in each process.
-
-    It has no addresses of objects. A text without letters and digits is spelled out, and one that
-    is too long ends in a checksum. A label that is ``taken`` gets a number.
-    """
-    text = _ADDRESS.sub("", text)
-    if not any(map(str.isalnum, text)) and _UNFIT.search(text or " "):
-        text = "-".join(unicodedata.name(character, "") for character in text).lower() or "empty"
-    label = _UNFIT.sub("_", text).strip("_") or _checksum(text)
-    if len(label) > _LONGEST_LABEL:
-        end = f"-{_checksum(text)}"
-        label = label[: _LONGEST_LABEL - len(end)] + end
-    if label not in taken:
-        return label
-    end = f"-{len(taken) + 1}"
-    return label[: _LONGEST_LABEL - len(end)] + end
-
-
-def _checksum(text: str) -> str:
-    return f"{crc32(text.encode()):08x}"

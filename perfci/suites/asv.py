@@ -30,14 +30,14 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from perfci.api import how_it_ended, tied_command
+from perfci.api import fit_label, fit_name
+from perfci.api.children import how_it_ended, tied_command
 from perfci.api.definition import Benchmark
 from perfci.clock import perf_counter
 from perfci.collector import ExtraMetric, Work
 from perfci.errors import BenchmarkError, Unusable
 from perfci.model.case import Metric
 from perfci.model.worker import TEST_SKIPPED, WorkOrder
-from perfci.suites import fit_label, fit_name
 
 TOOL = ("asv_runner", "pympler")
 NONE_THERE = "Begin a function's name with `time_`, `peakmem_`, `mem_` or `track_`."
@@ -54,7 +54,11 @@ _CACHE = "cache.pickle"
 """Name of the file with the value that ``setup_cache`` returned."""
 _LEAST_TIMEOUT_S = 10.0
 """Least timeout of a worker's step. asv's covers calls only, a step also a start and a warm-up."""
-_METRICS = {"PeakMemBenchmark": ("peak_host_memory",), "TimeBenchmark": None}
+_METRICS = {
+    "PeakMemBenchmark": ("peak_host_memory",),
+    "TimeBenchmark": None,
+    "TimerawBenchmark": None,
+}
 """perfci's metrics by kind of benchmark. None means all metrics; other kinds have none of them."""
 _KINDS = {
     "time": "TimeBenchmark",
@@ -254,16 +258,11 @@ def _benchmark(asv: _Asv, file: Path) -> Benchmark:
         skip=partial(_skip, asv, names),
         timeout=max(float(asv.timeout), _LEAST_TIMEOUT_S) if asv.timeout else None,
         thresholds={},
-        metrics=_METRICS.get(_kind(asv), ()),
+        metrics=_METRICS.get(type(asv).__name__, ()),
         file=str(file),
         line=_line(asv.func),
         hands_over=True,
     )
-
-
-def _kind(asv: _Asv) -> str:
-    kind = type(asv).__name__
-    return "TimeBenchmark" if kind == "TimerawBenchmark" else kind
 
 
 def _labels(texts: Sequence[str]) -> tuple[str, ...]:

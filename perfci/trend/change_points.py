@@ -5,8 +5,7 @@ splits that a slope explains better. Steps and ramps are *moves*: each becomes a
 history. The *wander* is how much the levels of a steady series differ beyond its noise.
 
 The best splits of many intervals are candidates. The weakest are removed one by one until every
-split left is significant. Arguments and results are small and picklable, because series are
-examined in other processes.
+split left is significant.
 """
 
 from __future__ import annotations
@@ -23,10 +22,8 @@ from perfci.trend.noise import (
     LevelTest,
     Prepared,
     Split,
-    Sums,
     Wander,
     compare_levels,
-    cumulate,
     inflation,
     measure_blocks,
     place_interval,
@@ -116,26 +113,15 @@ def examine_all(
         rows = max(1, TOGETHER // length)
         for batch in (indices[at : at + rows] for at in range(0, len(indices), rows)):
             prepared = prepare_all(np.stack([many[index] for index in batch]))
-            known_there = [known[index] if known else () for index in batch]
-            moved = _examine_alike(prepared, settings, known_there)
-            for index, moves in zip(batch, moved, strict=True):
-                moves_of[index] = moves
-    return moves_of
-
-
-def _examine_alike(
-    many: Sequence[Prepared], settings: TrendSettings, known: Sequence[Sequence[int]]
-) -> list[tuple[SizedMove, ...]]:
-    """Return the moves of each of ``many`` series of one length."""
-    moves_of: list[tuple[SizedMove, ...]] = [()] * len(many)
-    by_shortest_level: dict[int, list[int]] = {}
-    for index, prepared in enumerate(many):
-        if not _too_short(prepared):
-            by_shortest_level.setdefault(prepared.shortest, []).append(index)
-    for indices in by_shortest_level.values():
-        found = find_candidates([many[index] for index in indices])
-        for index, candidates in zip(indices, found, strict=True):
-            moves_of[index] = tuple(find_moves(many[index], settings, candidates, known[index]))
+            by_shortest_level: dict[int, list[tuple[int, Prepared]]] = {}
+            for index, each in zip(batch, prepared, strict=True):
+                if not _too_short(each):
+                    by_shortest_level.setdefault(each.shortest, []).append((index, each))
+            for alike in by_shortest_level.values():
+                candidates = find_candidates([each for _, each in alike])
+                for (index, each), found in zip(alike, candidates, strict=True):
+                    known_there = known[index] if known else ()
+                    moves_of[index] = tuple(find_moves(each, settings, found, known_there))
     return moves_of
 
 
@@ -161,7 +147,6 @@ def find_moves(
     splits = segmented.splits
     if not splits:
         return
-    sums = cumulate(prepared)
     ramps = {stretch.first: stretch for stretch in segmented.ramps}
     smallest = math.log1p(settings.floor)
     index = previous_end = 0
@@ -171,7 +156,9 @@ def find_moves(
             split = splits[index]
             large = abs(split.test.difference) >= smallest
             if large and not _may_turn(prepared, split, settings.alpha, known):
-                yield _step(prepared, sums, split)
+                ends = split.place - 1, split.place
+                within = place_interval(prepared, split)
+                yield _sized(prepared, "step", split.begin, ends, within, split.test)
             previous_end = split.place
             index += 1
         else:
@@ -194,12 +181,6 @@ def _may_turn(prepared: Prepared, split: Split, alpha: float, known: Sequence[in
         return False
     t = split.test.difference / split.test.error * math.sqrt(runs / (runs + TURNING))
     return place_p(prepared, t, split.test.df, searched=True) > alpha
-
-
-def _step(prepared: Prepared, sums: Sums, split: Split) -> SizedMove:
-    within = place_interval(prepared, sums, split)
-    ends = split.place - 1, split.place
-    return _sized(prepared, "step", split.begin, ends, within, split.test)
 
 
 def _ramp(prepared: Prepared, splits: Sequence[Split], ramp: Ramp, previous_end: int) -> SizedMove:
@@ -268,18 +249,17 @@ def segment(
         candidates = find_candidates([prepared])[0]
     if not len(candidates.places) and not known:
         return Segmentation()
-    sums = cumulate(prepared)
-    blocks = None if prepared.exact else measure_blocks(prepared, sums.values)
+    blocks = None if prepared.exact else measure_blocks(prepared)
     bounds = [0, *choose(candidates), len(prepared.cleaned)]
     for _ in range(min(2, len(bounds) - 2)):  # twice, as each place depends on its neighbours'
         for index in range(1, len(bounds) - 1):
-            bounds[index] = _best_place(prepared, sums, bounds[index - 1], bounds[index + 1])
+            bounds[index] = _best_place(prepared, bounds[index - 1], bounds[index + 1])
     bounds = _with_known(bounds, known, prepared.shortest)
     wander = Wander()
     if blocks is not None:
-        moving = _moving(prepared, sums, blocks, bounds, min(LENIENT * alpha, 0.05), known)
-        wander = wander_by_length(prepared, sums.values, blocks, moving)
-    splits = _without_weak(prepared, sums, wander, bounds, alpha, known)
+        moving = _moving(prepared, blocks, bounds, min(LENIENT * alpha, 0.05), known)
+        wander = wander_by_length(prepared, blocks, moving)
+    splits = _without_weak(prepared, wander, bounds, alpha, known)
     return Segmentation(splits, find_ramps(prepared, splits))
 
 
@@ -298,7 +278,6 @@ def _is_known(place: int, known: Sequence[int]) -> bool:
 
 def _moving(
     prepared: Prepared,
-    sums: Sums,
     blocks: Blocks,
     bounds: Sequence[int],
     alpha: float,
@@ -316,7 +295,7 @@ def _moving(
         ramps = find_ramps(prepared, splits) if with_ramps else ()
         while True:
             wander = blocks.wander(_places_of_moves(splits, ramps))
-            more = _without_weak(prepared, sums, wander, bounds, alpha, known)
+            more = _without_weak(prepared, wander, bounds, alpha, known)
             if len(more) <= len(splits):
                 break
             splits = more
@@ -348,7 +327,6 @@ def choose(candidates: SplitCandidates) -> list[int]:
 
 def _without_weak(
     prepared: Prepared,
-    sums: Sums,
     wander: Wander,
     bounds: Sequence[int],
     alpha: float,
@@ -364,7 +342,7 @@ def _without_weak(
     def tested(index: int) -> LevelTest:
         begin, place, end = kept[index : index + 3]
         searched = not _is_known(place, known)
-        return compare_levels(prepared, sums, wander, begin, place, end, searched=searched)
+        return compare_levels(prepared, wander, begin, place, end, searched=searched)
 
     tests = [tested(index) for index in range(len(kept) - 2)]
     while tests:
@@ -378,7 +356,7 @@ def _without_weak(
         del kept[doomed + 1], tests[doomed]
         for index in (doomed - 1, doomed):
             if 0 <= index < len(tests):
-                kept[index + 1] = _best_place(prepared, sums, kept[index], kept[index + 2])
+                kept[index + 1] = _best_place(prepared, kept[index], kept[index + 2])
         for index in range(max(0, doomed - 2), min(len(tests), doomed + 2)):
             tests[index] = tested(index)
     return tuple(
@@ -402,15 +380,15 @@ def _excursion(bounds: Sequence[int], tests: Sequence[LevelTest], known: Sequenc
     return -1
 
 
-def _best_place(prepared: Prepared, sums: Sums, begin: int, end: int) -> int:
+def _best_place(prepared: Prepared, begin: int, end: int) -> int:
     """Return the split of begin..end with the least squared error, or the middle if too short."""
     if end - begin < 2 * prepared.shortest:
         return (begin + end) // 2
-    if (begin, end) not in sums.places:
+    if (begin, end) not in prepared.places:
         first, last = begin + prepared.shortest, end - prepared.shortest
-        gains = split_gains(sums.values, begin, end)[first - begin - 1 : last - begin]
-        sums.places[begin, end] = first + int(gains.argmax())
-    return sums.places[begin, end]
+        gains = split_gains(prepared, begin, end)[first - begin - 1 : last - begin]
+        prepared.places[begin, end] = first + int(gains.argmax())
+    return prepared.places[begin, end]
 
 
 @dataclass(frozen=True, slots=True)

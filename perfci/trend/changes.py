@@ -166,23 +166,15 @@ def _changes(
         for move, q in significant
     ]
     matched = match_known(new, known, _points(runs) if known else {})
-    return tuple(
-        _continued(change, status_of(index, moves, matched.get(index)), matched.get(index))
-        for index, change in enumerate(new)
-    )
-
-
-def _continued(change: Change, status: ChangeStatus, known: KnownChange | None) -> Change:
-    """Return ``change`` with the id, first time and note of the ``known`` change, if any."""
-    if known is None:
-        return replace(change, status=status)
-    return replace(
-        change,
-        status=status,
-        id=known.id,
-        first_seen_at=known.first_seen_at,
-        note=known.note,
-    )
+    changes = []
+    for index, change in enumerate(new):
+        earlier = matched.get(index)
+        made = replace(change, status=status_of(index, moves, earlier))
+        if earlier:
+            first_seen = earlier.first_seen_at
+            made = replace(made, id=earlier.id, first_seen_at=first_seen, note=earlier.note)
+        changes.append(made)
+    return tuple(changes)
 
 
 def _new_change(

@@ -35,54 +35,23 @@ LONG_RAMP = 7
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
-    """The rows where a change may be: its first new row is after ``lo``, and ``hi`` at the latest.
+class _PlacedChange:
+    """A change, and the rows of the timeline where it may be.
 
-    By the best fit, its first new row is after ``before``, and ``after`` at the latest.
+    Its first new row is after ``lo``, and ``hi`` at the latest. By the best fit it is after
+    ``before``, and ``after`` at the latest. ``ends`` are the rows of the change's own ends.
     """
 
+    change: Change
+    ends: tuple[int, int]
     lo: int
     before: int
     after: int
     hi: int
 
-
-def common_places(spans: Sequence[Span]) -> list[int]:
-    """Return the place of each span: a likely first new row, shared with as many spans as possible.
-
-    The best fit of most spans is taken first, with every span that may lie there, then that of most
-    of the rest.
-    """
-    places = [0] * len(spans)
-    left = list(range(len(spans)))
-    while left:
-        fits = Counter(spans[index].after for index in left)
-        place = min(fits, key=lambda row: (-fits[row], row))
-        rest = []
-        for index in left:
-            if spans[index].lo < place <= spans[index].hi:
-                places[index] = place
-            else:
-                rest.append(index)
-        left = rest
-    return places
-
-
-@dataclass(frozen=True, slots=True)
-class _PlacedChange:
-    """A change, the rows of its ends in the timeline, and the span of rows where it may be."""
-
-    change: Change
-    rows: tuple[int, int]
-    span: Span
-
-    @property
-    def length(self) -> int:
-        return self.rows[1] - self.rows[0]
-
     @property
     def long(self) -> bool:
-        return self.change.kind == "ramp" and self.length > LONG_RAMP
+        return self.change.kind == "ramp" and self.ends[1] - self.ends[0] > LONG_RAMP
 
 
 def group_events(
@@ -107,7 +76,8 @@ def group_events(
             _event(environment, place, members, group, surroundings)
             for long in (False, True)
             for place, group in _grouped([change for change in located if change.long is long])
-            for members in _one_way(group)
+            for worse in (True, False)
+            if (members := [member for member in group if member.change.worse is worse])
         ]
         events += _with_excursions(grouped)
     events = _with_known_ids(events, {change.id: change.event for change in known if change.event})
@@ -130,24 +100,21 @@ def _placed(change: Change, series: Series) -> _PlacedChange:
             lo, hi = middle - quarter, middle + quarter
         before, after = max(lo, middle - 1), min(hi, middle + 1)
     # give or take a run: the mean of a case often moves a run before or after its median
-    span = Span(min(lo, before) - 1, before, after, max(hi, after) + 1)
-    return _PlacedChange(change, ends, span)
+    return _PlacedChange(change, ends, min(lo, before) - 1, before, after, max(hi, after) + 1)
 
 
 def _grouped(changes: Sequence[_PlacedChange]) -> Iterator[tuple[int, list[_PlacedChange]]]:
-    """Yield each place with the changes that lie there."""
-    groups: dict[int, list[_PlacedChange]] = {}
-    places = common_places([change.span for change in changes])
-    for change, place in zip(changes, places, strict=True):
-        groups.setdefault(place, []).append(change)
-    yield from groups.items()
+    """Yield likely first new rows, each with the changes that share it.
 
-
-def _one_way(group: Sequence[_PlacedChange]) -> Iterator[list[_PlacedChange]]:
-    """Yield the changes that got worse, then the changes that got better."""
-    for worse in (True, False):
-        if members := [member for member in group if member.change.worse is worse]:
-            yield members
+    The best fit of most changes is taken first, with every change that may lie there, then that of
+    most of the rest.
+    """
+    left = list(changes)
+    while left:
+        fits = Counter(change.after for change in left)
+        place = min(fits, key=lambda row: (-fits[row], row))
+        yield place, [change for change in left if change.lo < place <= change.hi]
+        left = [change for change in left if not change.lo < place <= change.hi]
 
 
 def _event(
@@ -186,11 +153,11 @@ def _common_rows(place: int, members: Sequence[_PlacedChange]) -> tuple[int, int
     ends.
     """
     if any(member.long for member in members):
-        ends = [median_low(member.rows[side] for member in members) for side in (0, 1)]
+        ends = [median_low(member.ends[side] for member in members) for side in (0, 1)]
         return ends[0], ends[1]
-    spans = [member.span for member in members if member.span.before < place <= member.span.after]
-    before = max((span.before for span in spans), default=place - 1)
-    return before, min((span.after for span in spans), default=place)
+    there = [member for member in members if member.before < place <= member.after]
+    before = max((member.before for member in there), default=place - 1)
+    return before, min((member.after for member in there), default=place)
 
 
 class _EventContext:
@@ -260,9 +227,7 @@ class _EventContext:
             moved = {
                 each.change.series
                 for each in self._placed.get(other, ())
-                if each.change.series in there
-                and each.span.lo < around[1]
-                and around[0] < each.span.hi
+                if each.change.series in there and each.lo < around[1] and around[0] < each.hi
             }
             if len(moved) > MOVED_ELSEWHERE_SHARE * len(there):
                 return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
@@ -71,7 +71,7 @@ CRITICAL = -2.0 * math.log(1.0 - math.sqrt(0.95))
 """7.35: the 95th percentile of twice the log likelihood ratio of the best place to the true one."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Prepared:
     """A series ready to be segmented.
 
@@ -89,11 +89,51 @@ class Prepared:
     logarithmic: bool
     unit: float
     exact: bool
+    variances: dict[tuple[int, int], tuple[float, float]] = field(default_factory=dict)
+    """Results of ``stretch_variance``, because most stretches are tested several times."""
+    places: dict[tuple[int, int], int] = field(default_factory=dict)
+    """Best splits of stretches, for the same reason."""
 
     @property
     def shortest(self) -> int:
         """Least number of points in a level. An exact value that occurs twice is deliberate."""
         return 2 if self.exact else 4
+
+    @cached_property
+    def sums(self) -> NDArray[Any]:
+        """Cumulated sums (n + 1,) of the centred points, from 0."""
+        return _cumulated(self.cleaned - self.cleaned.mean())
+
+    @cached_property
+    def squares(self) -> NDArray[Any]:
+        """Cumulated squares (n + 1,) of the centred points, from 0."""
+        return _cumulated((self.cleaned - self.cleaned.mean()) ** 2)
+
+    @cached_property
+    def differences(self) -> NDArray[Any]:
+        """Cumulated magnitudes (n,) of the differences of neighbouring points, from 0.
+
+        Each magnitude is limited to ``ODD`` times the noise, so that a step counts little.
+        """
+        import numpy as np
+
+        return _cumulated(np.minimum(np.abs(np.diff(self.cleaned)), ODD * self.sigma))
+
+    def mean(self, begin: int, end: int) -> float:
+        """Return the mean of the centred points from ``begin`` up to ``end``, not included."""
+        return float(self.sums[end] - self.sums[begin]) / (end - begin)
+
+    def spread(self, begin: int, end: int) -> float:
+        """Return the sum of squares around the mean of the points from ``begin`` up to ``end``."""
+        total = float(self.sums[end] - self.sums[begin])
+        squares = float(self.squares[end] - self.squares[begin])
+        return max(0.0, squares - total * total / (end - begin))
+
+
+def _cumulated(values: NDArray[Any]) -> NDArray[Any]:
+    import numpy as np
+
+    return np.concatenate([[0.0], np.cumsum(values)])
 
 
 def prepare(values: NDArray[Any]) -> Prepared:
@@ -264,7 +304,7 @@ class Blocks:
 
 
 def wander_by_length(
-    prepared: Prepared, sums: NDArray[Any], shortest: Blocks, moving: Sequence[tuple[int, int]]
+    prepared: Prepared, shortest: Blocks, moving: Sequence[tuple[int, int]]
 ) -> Wander:
     """Return the wander of blocks of growing length, from the ``shortest`` blocks on.
 
@@ -277,9 +317,9 @@ def wander_by_length(
     """
     shortest_wander = shortest.wander(moving)
     by_length = list(shortest_wander.by_length)
-    count, size = len(sums) - 1, shortest.size
+    count, size = len(prepared.cleaned), shortest.size
     while by_length and count >= FEWEST_BLOCKS * (size := round(GROWTH * size)):
-        longer = measure_blocks(prepared, sums, size).wander(moving)
+        longer = measure_blocks(prepared, size).wander(moving)
         if longer.df < FEWEST_DF:
             break
         shorter, variance = by_length[-1]
@@ -289,10 +329,8 @@ def wander_by_length(
     return Wander(tuple(by_length), shortest_wander.df)
 
 
-def measure_blocks(prepared: Prepared, sums: NDArray[Any], size: int = 0) -> Blocks:
+def measure_blocks(prepared: Prepared, size: int = 0) -> Blocks:
     """Return the gaps between neighbouring blocks of ``size`` runs. 0: the shortest length.
-
-    ``sums`` (n + 1,) are cumulated from 0.
 
     Notes
     -----
@@ -302,11 +340,11 @@ def measure_blocks(prepared: Prepared, sums: NDArray[Any], size: int = 0) -> Blo
 
     half = None
     if not size:
-        runs = len(sums) - 1
+        runs = len(prepared.cleaned)
         longer = min(SHORT_SERIES_BLOCK, runs // SHORT_SERIES_BLOCKS)
         size = max(2, min(LARGEST_BLOCK, max(runs // BLOCKS, longer)))
-        half = measure_blocks(prepared, sums, size // 2) if size >= HALVED_BLOCK else None
-    means = (sums[size:] - sums[:-size]) / size
+        half = measure_blocks(prepared, size // 2) if size >= HALVED_BLOCK else None
+    means = (prepared.sums[size:] - prepared.sums[:-size]) / size
     block_variance = float(inflation(float(size), prepared.rho)) / size
     pair_variance = float(inflation(float(2 * size), prepared.rho)) / (2 * size)
     return Blocks(
@@ -315,33 +353,6 @@ def measure_blocks(prepared: Prepared, sums: NDArray[Any], size: int = 0) -> Blo
         expected=prepared.sigma**2 * 4.0 * (block_variance - pair_variance),
         half=half,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Sums:
-    """Cumulated values and squares, each (n + 1,) from 0. Any stretch's moments follow directly.
-
-    ``differences`` (n,) are the cumulated magnitudes of the differences of neighbouring points.
-    Each magnitude is limited to ``ODD`` times the noise, so that a step counts little.
-    """
-
-    values: NDArray[Any]
-    squares: NDArray[Any]
-    differences: NDArray[Any]
-    variances: dict[tuple[int, int], tuple[float, float]] = field(default_factory=dict)
-    """Results of ``stretch_variance``, because most stretches are tested several times."""
-    places: dict[tuple[int, int], int] = field(default_factory=dict)
-    """Best splits of stretches, for the same reason."""
-
-    def mean(self, begin: int, end: int) -> float:
-        """Return the mean of the points from ``begin`` up to ``end``, not included."""
-        return float(self.values[end] - self.values[begin]) / (end - begin)
-
-    def spread(self, begin: int, end: int) -> float:
-        """Return the sum of squares around the mean of the points from ``begin`` up to ``end``."""
-        total = float(self.values[end] - self.values[begin])
-        squares = float(self.squares[end] - self.squares[begin])
-        return max(0.0, squares - total * total / (end - begin))
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,27 +375,11 @@ class Split:
     test: LevelTest
 
 
-def cumulate(prepared: Prepared) -> Sums:
-    """Return the sums of the cleaned points, centred first so that no digits are lost."""
+def split_gains(prepared: Prepared, begin: int, end: int) -> NDArray[Any]:
+    """Return by how much each split of begin..end lowers the sum of squares, (end - begin - 1,)."""
     import numpy as np
 
-    cleaned = prepared.cleaned
-    centred = cleaned - cleaned.mean()
-    magnitudes = np.minimum(np.abs(np.diff(cleaned)), ODD * prepared.sigma)
-    return Sums(
-        differences=np.concatenate([[0.0], np.cumsum(magnitudes)]),
-        values=np.concatenate([[0.0], np.cumsum(centred)]),
-        squares=np.concatenate([[0.0], np.cumsum(centred * centred)]),
-    )
-
-
-def split_gains(sums: NDArray[Any], begin: int, end: int) -> NDArray[Any]:
-    """Return by how much each split of begin..end lowers the sum of squares, (end - begin - 1,).
-
-    ``sums`` (n + 1,) are cumulated from 0.
-    """
-    import numpy as np
-
+    sums = prepared.sums
     left = np.arange(1, end - begin)
     right = end - begin - left
     middle = sums[begin + 1 : end]
@@ -394,14 +389,7 @@ def split_gains(sums: NDArray[Any], begin: int, end: int) -> NDArray[Any]:
 
 
 def compare_levels(
-    prepared: Prepared,
-    sums: Sums,
-    wander: Wander,
-    begin: int,
-    place: int,
-    end: int,
-    *,
-    searched: bool = True,
+    prepared: Prepared, wander: Wander, begin: int, place: int, end: int, *, searched: bool = True
 ) -> LevelTest:
     """Test the points from ``place`` to ``end`` against those from ``begin`` to ``place``.
 
@@ -413,13 +401,13 @@ def compare_levels(
     were ``PRIOR`` further points, and inflated for AR(1). The third is the wander's. Degrees of
     freedom by Satterthwaite (1946, Biometrics Bulletin 2:110-114), counting effective points.
     """
-    var_left, df_left = stretch_variance(prepared, sums, begin, place)
-    var_right, df_right = stretch_variance(prepared, sums, place, end)
+    var_left, df_left = stretch_variance(prepared, begin, place)
+    var_right, df_right = stretch_variance(prepared, place, end)
     wandered = wander.variance(place - begin, end - place)
     variance = var_left + var_right + wandered
     parts = var_left**2 / df_left + var_right**2 / df_right + wandered**2 / wander.df
     df = variance**2 / parts
-    difference = sums.mean(place, end) - sums.mean(begin, place)
+    difference = prepared.mean(place, end) - prepared.mean(begin, place)
     error = math.sqrt(variance)
     p = place_p(prepared, difference / error, df, searched=searched)
     return LevelTest(difference, error, df, p)
@@ -445,36 +433,35 @@ def place_p(prepared: Prepared, t: float, df: float, *, searched: bool) -> float
     return min(1.0, (searches if searched else 1.0) * 2.0 * tail)
 
 
-def stretch_variance(prepared: Prepared, sums: Sums, begin: int, end: int) -> tuple[float, float]:
+def stretch_variance(prepared: Prepared, begin: int, end: int) -> tuple[float, float]:
     """Return the variance of the mean of a stretch, and this variance's degrees of freedom."""
-    if (known := sums.variances.get((begin, end))) is not None:
+    if (known := prepared.variances.get((begin, end))) is not None:
         return known
     count = end - begin
     inflated = float(inflation(float(count), prepared.rho))
     weight = PRIOR + count - 1
-    pooled = (
-        PRIOR * _local_sigma(prepared, sums, begin, end) ** 2 + sums.spread(begin, end)
-    ) / weight
-    sums.variances[begin, end] = pooled * inflated / count, weight / inflated
-    return sums.variances[begin, end]
+    noise = PRIOR * _local_sigma(prepared, begin, end) ** 2
+    pooled = (noise + prepared.spread(begin, end)) / weight
+    prepared.variances[begin, end] = pooled * inflated / count, weight / inflated
+    return prepared.variances[begin, end]
 
 
-def _local_sigma(prepared: Prepared, sums: Sums, begin: int, end: int) -> float:
+def _local_sigma(prepared: Prepared, begin: int, end: int) -> float:
     """Return the noise around a stretch: the series' own ``sigma``, unless the stretch is louder.
 
     For AR(1) noise the mean |difference| is 2σ √((1 - ρ) / π).
     """
     middle, reach = (begin + end) // 2, max(LOCAL_RUNS, end - begin) // 2
-    first, last = max(0, middle - reach), min(len(sums.differences) - 1, middle + reach)
+    first, last = max(0, middle - reach), min(len(prepared.cleaned) - 1, middle + reach)
     if prepared.exact or last <= first:
         return prepared.sigma
-    mean = float(sums.differences[last] - sums.differences[first]) / (last - first)
+    mean = float(prepared.differences[last] - prepared.differences[first]) / (last - first)
     expected = 2.0 * prepared.sigma * math.sqrt((1.0 - prepared.rho) / math.pi)
     louder = mean / expected
     return prepared.sigma * (louder if louder > LOUDER else 1.0)
 
 
-def place_interval(prepared: Prepared, sums: Sums, split: Split) -> tuple[int, int]:
+def place_interval(prepared: Prepared, split: Split) -> tuple[int, int]:
     """Return the last point of the old level and the first of the new one, with 95 % confidence.
 
     For an exact series these are the two points at the split itself.
@@ -490,16 +477,16 @@ def place_interval(prepared: Prepared, sums: Sums, split: Split) -> tuple[int, i
 
     if prepared.exact:
         return split.place - 1, split.place
-    gains = split_gains(sums.values, split.begin, split.end)
+    gains = split_gains(prepared, split.begin, split.end)
     likely = np.flatnonzero(
-        gains[split.place - split.begin - 1] - gains <= CRITICAL * _variance(prepared, sums, split)
+        gains[split.place - split.begin - 1] - gains <= CRITICAL * _variance(prepared, split)
     )
     return split.begin + int(likely[0]), split.begin + int(likely[-1]) + 1
 
 
-def _variance(prepared: Prepared, sums: Sums, split: Split) -> float:
+def _variance(prepared: Prepared, split: Split) -> float:
     """Return the noise's long-run variance: that of both stretches, pooled with the series'."""
-    within = sums.spread(split.begin, split.place) + sums.spread(split.place, split.end)
+    within = prepared.spread(split.begin, split.place) + prepared.spread(split.place, split.end)
     points = split.end - split.begin
     pooled = (PRIOR * prepared.sigma**2 + within) / (PRIOR + points - 2)
     return pooled * float(inflation(float(points), prepared.rho))

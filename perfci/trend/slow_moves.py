@@ -12,7 +12,6 @@ from perfci.trend import Change, Drift, Series, SeriesKey, Timeline, TrendSettin
 from perfci.trend.noise import (
     Prepared,
     Split,
-    cumulate,
     inflation,
     measure_blocks,
     prepare,
@@ -314,14 +313,13 @@ def _drift(
     if abs(math.log(last / first) - math.fsum(stretches.steps)) < smallest / 2:
         return None  # less than half the floor: save the time for the test
     prepared = prepare(values)
-    sums = cumulate(prepared)
-    difference = sums.mean(stretches.recent, len(values)) - sums.mean(stretches.begin, end)
+    difference = prepared.mean(stretches.recent, len(values)) - prepared.mean(stretches.begin, end)
     unexplained = difference - math.fsum(stretches.steps)
     if abs(difference) < smallest or abs(unexplained) < smallest:
         return None
-    wander = measure_blocks(prepared, sums.values).wander()
-    accepted, accepted_df = stretch_variance(prepared, sums, stretches.begin, end)
-    newest, newest_df = stretch_variance(prepared, sums, stretches.recent, len(values))
+    wander = measure_blocks(prepared).wander()
+    accepted, accepted_df = stretch_variance(prepared, stretches.begin, end)
+    newest, newest_df = stretch_variance(prepared, stretches.recent, len(values))
     wandered = wander.variance(count, recent)
     variance = accepted + newest + wandered
     df = variance**2 / (accepted**2 / accepted_df + newest**2 / newest_df + wandered**2 / wander.df)

@@ -19,7 +19,7 @@ from perfci.model.case import Case, Failure
 from perfci.model.worker import Discovery, FileImports, WorkOrder
 from perfci.suites import SuiteForm, form_of, loaded_of_tool
 from perfci.worker.devices import DeviceKind, cuda, kinds, registered
-from perfci.worker.imports import ImportRecord, modules, torch_state
+from perfci.worker.imports import ImportRecord, modules
 from perfci.worker.loading import benchmarks_of, forget_neighbours
 from perfci.worker.own_packages import installed_copies, other_sources, python_folders
 from perfci.worker.protocol import kind_of, where_it_failed
@@ -109,10 +109,9 @@ def _require_bound(bound: Sequence[Benchmark], path: str, file: str) -> None:
 
 
 def _with_tool(imports: FileImports, form: SuiteForm | None) -> FileImports:
-    """Return a file's imports with those of its suite's tool put first, and torch's state."""
-    tool = tuple(loaded_of_tool(form)) if form else ()
-    names = dict.fromkeys((*tool, *imports.modules))
-    return replace(imports, modules=tuple(names), state=torch_state())
+    """Return a file's imports with those of its suite's tool put first."""
+    tool = loaded_of_tool(form) if form else ()
+    return replace(imports, modules=tuple(dict.fromkeys((*tool, *imports.modules))))
 
 
 def _broken(order: WorkOrder, error: UsageError) -> Failure:
@@ -191,15 +190,22 @@ def side_facts(kinds: Sequence[DeviceKind]) -> dict[str, str]:
         "implementation": platform.python_implementation(),
         "libc": " ".join(platform.libc_ver()).strip() or "unknown",
     }
-    torch = sys.modules.get("torch")
+    torch: Any = sys.modules.get("torch")
     unusable = ""
     if torch is None and any(kind.present() for kind in kinds):
-        torch, unusable = _imported("torch")
-    if torch is None:
-        facts["torch"] = _installed("torch") + unusable
-    else:
+        try:
+            torch = importlib.import_module("torch")
+        except Exception as error:  # noqa: BLE001 (a benchmark that needs it fails with the reason)
+            absent = isinstance(error, ModuleNotFoundError) and error.name == "torch"
+            unusable = "" if absent else ", which can't be imported"
+    if torch is not None:
         facts["torch"] = str(torch.__version__)
         facts["torch_threads"] = str(torch.get_num_threads())
+    else:
+        try:
+            facts["torch"] = importlib.metadata.version("torch") + unusable
+        except importlib.metadata.PackageNotFoundError:
+            facts["torch"] = "none"
     for kind in reversed(kinds):  # if two kinds have a fact of one name, the first kind's wins
         facts |= _facts_of(kind)
     return facts
@@ -215,22 +221,3 @@ def _facts_of(kind: DeviceKind) -> Mapping[str, str]:
             f"{type(error).__name__}: {error}",
             "Mend it, or uninstall its distribution.",
         ) from error
-
-
-def _imported(name: str) -> tuple[Any, str]:
-    """Import a library if possible. Return it, or None and a remark if its import is broken.
-
-    A benchmark that needs the library fails later, with the reason.
-    """
-    try:
-        return importlib.import_module(name), ""
-    except Exception as error:  # noqa: BLE001 (broken in any way: reported as a fact)
-        absent = isinstance(error, ModuleNotFoundError) and error.name == name
-        return None, "" if absent else ", which can't be imported"
-
-
-def _installed(name: str) -> str:
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return "none"

@@ -13,12 +13,12 @@ import builtins
 import importlib.util
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.util import resolve_name
+from itertools import accumulate
 from typing import Any
 
 from perfci.errors import Unusable
@@ -26,24 +26,6 @@ from perfci.model.worker import UNLIKE_FRESH, FileImports
 
 _ENVIRONMENT_CHANGES = frozenset({"os.putenv", "os.unsetenv"})
 """Audit events of changes to the environment."""
-_STATE: Mapping[str, Callable[[Any], object]] = {
-    "default dtype": lambda torch: torch.get_default_dtype(),
-    "default device": lambda torch: torch.get_default_device(),
-    "threads": lambda torch: torch.get_num_threads(),
-    "interop threads": lambda torch: torch.get_num_interop_threads(),
-    "deterministic algorithms": lambda torch: torch.are_deterministic_algorithms_enabled(),
-    "matmul precision": lambda torch: torch.get_float32_matmul_precision(),
-    "grad mode": lambda torch: torch.is_grad_enabled(),
-    "inference mode": lambda torch: torch.is_inference_mode_enabled(),
-    "anomaly mode": lambda torch: torch.is_anomaly_enabled(),
-    "mkldnn": lambda torch: torch.backends.mkldnn.enabled,
-    "cudnn benchmark": lambda torch: torch.backends.cudnn.benchmark,
-    "cudnn TF32": lambda torch: torch.backends.cudnn.allow_tf32,
-    "flash attention": lambda torch: torch.backends.cuda.flash_sdp_enabled(),
-    "efficient attention": lambda torch: torch.backends.cuda.mem_efficient_sdp_enabled(),
-    "math attention": lambda torch: torch.backends.cuda.math_sdp_enabled(),
-}
-"""torch's settings by name, each with a function that reads it."""
 DYNAMO, INDUCTOR = "torch._dynamo", "torch._inductor.compile_fx"
 """The compiler's modules that an ancestor imports."""
 _SET_BY_INDUCTOR = frozenset({"_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR"})
@@ -129,8 +111,9 @@ class ImportRecord:
             imported = ""
         if not imported:
             return self._import(name, globals, locals, fromlist or (), level)
-        importer = self._importing(globals)
-        importer.modules |= dict.fromkeys(_with_parents(imported))
+        # the trace of the importing module, or of the import under way if it has none
+        importer = self._traces.get((globals or {}).get("__name__", ""), self._nested[-1])
+        importer.modules |= dict.fromkeys(accumulate(imported.split("."), "{}.{}".format))
         children = [f"{imported}.{child}" for child in fromlist or ()]
         for child in children:  # before it runs, so that its imports count as its own
             self._trace_of(child)
@@ -140,10 +123,6 @@ class ImportRecord:
         finally:
             self._nested.pop()
             importer.modules |= {child: None for child in children if child in sys.modules}
-
-    def _importing(self, importer: Mapping[str, Any] | None) -> _ImportTrace:
-        """Return the trace of the importing module, or of the import under way if it has none."""
-        return self._traces.get((importer or {}).get("__name__", ""), self._nested[-1])
 
     def _is_by_own_importer(self, importer: Mapping[str, Any] | None) -> bool:
         """Return whether the importing module (its globals) is the side's own code."""
@@ -173,12 +152,6 @@ class ImportRecord:
         values = {value if is_set else None, os.environ.get(name)}
         if values != {self._environment.get(name)} and not name.startswith(_SET_BY_SUITES):
             self._nested[-1].environment[change] = None
-
-
-def _with_parents(name: str) -> tuple[str, ...]:
-    """Return a module's packages, outermost first, and the module."""
-    parts = name.split(".")
-    return tuple(".".join(parts[:count]) for count in range(1, len(parts) + 1))
 
 
 def _change(arguments: tuple[Any, ...]) -> str:
@@ -214,20 +187,6 @@ def modules() -> dict[str, str]:
     return result
 
 
-def torch_state() -> dict[str, str]:
-    """Return the settings of torch that code can change while it is imported, as text."""
-    torch = sys.modules.get("torch")
-    state = {"torch": "imported" if torch else "not imported"}
-    if torch is None:
-        return state
-    for name, read in _STATE.items():
-        try:
-            state[name] = str(read(torch))
-        except Exception as error:  # noqa: BLE001 (this torch lacks the setting, on both sides)
-            state[name] = type(error).__name__
-    return state
-
-
 def importable(names: Iterable[str]) -> tuple[str, ...]:
     """Return the modules of ``names``, the compiler's, that an ancestor may import.
 
@@ -235,19 +194,6 @@ def importable(names: Iterable[str]) -> tuple[str, ...]:
     """
     has_triton = importlib.util.find_spec("triton") is not None
     return tuple(name for name in names if name != INDUCTOR or not has_triton)
-
-
-def has_chosen_places() -> bool:
-    """Return whether a library has asked for the folder of temporary files.
-
-    Not if torch's compiler is loaded: ``forget_places`` and ``use_own_places`` undo what it chose.
-    """
-    return tempfile.tempdir is not None and not any(map(sys.modules.get, (DYNAMO, INDUCTOR)))
-
-
-def forget_places() -> None:
-    """Forget the temporary folder that the compiler's import chose. Each worker has its own."""
-    tempfile.tempdir = None
 
 
 def use_own_places() -> None:
@@ -268,12 +214,3 @@ def require_same_environment(before: Mapping[str, str]) -> None:
     changed = sorted(name for name in names if before.get(name) != os.environ.get(name))
     if changed:
         raise Unusable(UNLIKE_FRESH, f"set-up sets the variable {changed[0]}")
-
-
-def require_compiled(*, compiled: bool) -> None:
-    """Raise Unusable if neither set-up nor the first call compiled anything.
-
-    A fresh process would then not have imported the compiler, which this process has.
-    """
-    if not compiled:
-        raise Unusable(UNLIKE_FRESH, "neither set-up nor the first call compiled anything")

@@ -18,31 +18,32 @@ import os
 import select
 import signal
 import sys
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
+from perfci.api.definition import Benchmark
 from perfci.api.forking import unforkable_reason
 from perfci.clock import monotonic_ns
 from perfci.errors import Unusable
 from perfci.metrics import use
-from perfci.model.worker import UNLIKE_FRESH, WRONG_CODE, WorkOrder
+from perfci.model.worker import WRONG_CODE, WorkOrder
 from perfci.worker.bursts import Garbage
 from perfci.worker.devices import DeviceKind, in_use, kinds
 from perfci.worker.hook.perfci_watch import CodeWatch, begin_in_worker
 from perfci.worker.imports import (
+    DYNAMO,
+    INDUCTOR,
     ImportRecord,
-    forget_places,
-    has_chosen_places,
     importable,
     modules,
-    torch_state,
     use_own_places,
 )
 from perfci.worker.loading import imported, prepare_path
-from perfci.worker.measurement import measure
+from perfci.worker.measurement import StartClock, measure
 from perfci.worker.protocol import (
     Channel,
     WorkerDescriptors,
@@ -60,52 +61,6 @@ _MOST_DESCRIPTORS = 16
 """Most descriptors that come with a request."""
 TOKEN = "PERFCI_WORKER"  # noqa: S105 (no password)
 """The variable by which the parent finds all processes that a worker started."""
-
-
-@dataclass(frozen=True, slots=True)
-class StartClock:
-    """Readings of the monotonic clock, in ns, from the spawn to the end of the imports.
-
-    The imports begin at ``harness_ns`` and end at ``imported_ns``. A fresh worker goes on at once,
-    and ``resumed_ns`` equals ``imported_ns``. A forked worker goes on when it is forked: the time
-    from ``imported_ns`` to ``resumed_ns`` is waiting, which isn't part of the start.
-
-    An ancestor's worker then imports its side's own code, from ``own_imports_began_ns`` to
-    ``own_imports_ended_ns``. Other workers have zero for both. ``compiler_ns`` is the length of the
-    compiler's import, which is the last of an ancestor's imports.
-    """
-
-    spawned_ns: int
-    started_ns: int
-    harness_ns: int
-    imported_ns: int
-    resumed_ns: int
-    own_imports_began_ns: int = 0
-    own_imports_ended_ns: int = 0
-    compiler_ns: int = 0
-
-    def until(self, now_ns: int) -> float:
-        """Return the time in s from the spawn to ``now_ns``, without the waiting."""
-        return (now_ns - self.spawned_ns - (self.resumed_ns - self.imported_ns)) / 1e9
-
-    def imports(self) -> float:
-        """Return how long the file's imports took, in s: before the fork, and the worker's own."""
-        before_ns = self.imported_ns - self.harness_ns - self.compiler_ns
-        return (before_ns + self.own_imports_ended_ns - self.own_imports_began_ns) / 1e9
-
-    def phases(self, later_harness_ns: int) -> dict[str, float]:
-        """Return the phases of the start up to the imports, in s.
-
-        The harness also works after the imports: ``later_harness_ns`` is that time since the worker
-        went on. It includes the worker's own imports, which are subtracted here.
-        """
-        own_imports_ns = self.own_imports_ended_ns - self.own_imports_began_ns
-        harness_ns = self.harness_ns - self.started_ns + later_harness_ns - own_imports_ns
-        return {
-            "interpreter": (self.started_ns - self.spawned_ns) / 1e9,
-            "harness": harness_ns / 1e9,
-            "imports": self.imports(),
-        } | ({"compiler": self.compiler_ns / 1e9} if self.compiler_ns else {})
 
 
 def main(ends: WorkerDescriptors, spawned_ns: int, started_ns: int) -> NoReturn:
@@ -162,18 +117,17 @@ def _serve(spawned_ns: int, started_ns: int, order: WorkOrder, channel: Channel)
     imported_ns = monotonic_ns()
     start = StartClock(spawned_ns, started_ns, harness_ns, imported_ns, resumed_ns=imported_ns)
     if order.case:
-        measure(order, channel, start, benchmarks, partial(_look_and_check, watch))
+        _measure(order, channel, start, benchmarks, watch)
         return
 
     def measure_case(forked_ns: int, order: WorkOrder, channel: Channel) -> None:
         if watch:
             watch.go_on(os.environ)
-        forked = replace(start, resumed_ns=forked_ns)
-        measure(order, channel, forked, benchmarks, partial(_look_and_check, watch))
+        _measure(order, channel, replace(start, resumed_ns=forked_ns), benchmarks, watch)
 
     if watch:
         watch.keeps_openings = False  # to fork a worker is no process that the benchmark starts
-    serve_forks(order, channel, _in_fork(measure_case), {})
+    serve_forks(order, channel, measure_case, {})
 
 
 def _become_ancestor(spawned_ns: int, started_ns: int, order: WorkOrder, channel: Channel) -> None:
@@ -201,23 +155,15 @@ def _become_ancestor(spawned_ns: int, started_ns: int, order: WorkOrder, channel
         own_imports_began_ns = monotonic_ns()
         benchmarks = imported(order)
         own_imports_ended_ns = monotonic_ns()
-        _require_fresh_state(order.fresh_state, torch_state())
         start = replace(
             common,
             resumed_ns=forked_ns,
             own_imports_began_ns=own_imports_began_ns,
             own_imports_ended_ns=own_imports_ended_ns,
         )
-        measure(order, channel, start, benchmarks, partial(_look_and_check, watch))
+        _measure(order, channel, start, benchmarks, watch)
 
-    serve_forks(order, channel, _in_fork(import_and_measure), answer)
-
-
-def _in_fork(
-    serve: Callable[[int, WorkOrder, Channel], None],
-) -> Callable[[WorkerDescriptors, int], NoReturn]:
-    """Return a function that serves one case in a process that was just forked."""
-    return lambda ends, forked_ns: _serve_and_leave(ends, partial(serve, forked_ns))
+    serve_forks(order, channel, import_and_measure, answer)
 
 
 def _discover(order: WorkOrder, channel: Channel, watch: CodeWatch | None) -> None:
@@ -231,15 +177,16 @@ def _discover(order: WorkOrder, channel: Channel, watch: CodeWatch | None) -> No
     channel.send("discovery", discovery=discovery)
 
 
-def _require_fresh_state(fresh: Mapping[str, str], state: Mapping[str, str]) -> None:
-    """Raise Unusable if torch's settings differ from those in a fresh process of this side."""
-    for name, value in fresh.items():
-        if state.get(name) != value:
-            raise Unusable(
-                UNLIKE_FRESH,
-                f"torch's {name} is {state.get(name)} after the imports, and {value} in a fresh "
-                "process",
-            )
+def _measure(
+    order: WorkOrder,
+    channel: Channel,
+    start: StartClock,
+    benchmarks: Sequence[Benchmark],
+    watch: CodeWatch | None,
+) -> None:
+    measurement = measure(order, channel, start, benchmarks)
+    _look_and_check(watch)  # last of all: what a later call loads counts too
+    channel.send("output", measurement=asdict(measurement))
 
 
 def _look_and_check(watch: CodeWatch | None) -> None:
@@ -267,20 +214,21 @@ def import_libraries(order: WorkOrder) -> tuple[dict[str, object], int]:
     record = ImportRecord()
     with record.during(""):
         failed = _import_each(order.preload or ())
-        if not failed and has_chosen_places():
+        # what torch's compiler chose is undone: here, and by ``use_own_places``
+        has_compiler = DYNAMO in sys.modules or INDUCTOR in sys.modules
+        if not failed and tempfile.tempdir is not None and not has_compiler:
             failed = "a library chose its folder of temporary files as it was imported"
         loaded = {name: file for name, file in modules().items() if name not in before}
         began_ns = monotonic_ns()
         if not failed and "torch" in sys.modules:
             failed = _import_each(importable(order.compiler))
-        forget_places()
+        tempfile.tempdir = None  # each worker has its own
         compiler_ns = monotonic_ns() - began_ns
     known = {name.partition(".")[0] for name in (*before, *loaded)}
     later = {name.partition(".")[0] for name in modules()} - known
-    did = replace(record.of(""), state=torch_state())
     answer: dict[str, object] = {
         "failed": failed,
-        "imports": asdict(did),
+        "imports": asdict(record.of("")),
         "modules": loaded,
         "compiler": tuple(sorted(later)),
     }
@@ -300,13 +248,13 @@ def _import_each(names: Sequence[str]) -> str:
 def serve_forks(
     order: WorkOrder,
     channel: Channel,
-    become_worker: Callable[[WorkerDescriptors, int], None],
+    serve: Callable[[int, WorkOrder, Channel], None],
     import_report: Mapping[str, object],
 ) -> None:
     """Fork a worker for each request of the parent. Return when the parent hangs up.
 
-    ``become_worker(ends, forked_ns)`` is called in each child and must not return.
-    ``import_report`` is sent to the parent first.
+    ``serve(forked_ns, order, channel)`` is called in each child. ``import_report`` is sent to the
+    parent first.
     """
     import socket  # takes 3 ms; no other worker needs it
 
@@ -349,7 +297,8 @@ def serve_forks(
             os.dup2(output, 2)
             os.close(output)
             _take_environment(json.loads(order_text), token)
-            become_worker(WorkerDescriptors(orders, results, *turns or (-1,)), forked_ns)
+            ends = WorkerDescriptors(orders, results, *turns or (-1,))
+            _serve_and_leave(ends, partial(serve, forked_ns))
         alive[os.pidfd_open(pid)] = pid
         for descriptor in descriptors:
             os.close(descriptor)

@@ -12,7 +12,6 @@ import time
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +24,7 @@ from perfci.metrics.observed.allocator import have_children_give_back
 from perfci.metrics.observed.processes import resident
 from perfci.model import inherited
 from perfci.model.case import Metric
-from perfci.model.worker import MOST_FIRST_CALLS, Measurement, WorkOrder
+from perfci.model.worker import MOST_FIRST_CALLS, UNLIKE_FRESH, Measurement, WorkOrder
 from perfci.worker.bursts import Bursts, Garbage, StrayCopies, encoded, warm_up
 from perfci.worker.calls import require_ended, require_ran
 from perfci.worker.devices import (
@@ -37,29 +36,67 @@ from perfci.worker.devices import (
     on_host_reason,
     used,
 )
-from perfci.worker.imports import require_compiled, require_same_environment
+from perfci.worker.imports import require_same_environment
 from perfci.worker.loading import seed_random, set_up
 
 if TYPE_CHECKING:
     from perfci.api.definition import Benchmark
-    from perfci.worker.main import StartClock
     from perfci.worker.protocol import Channel
 
 _LONGEST_REASON = 500
 _PAGE = b"\1"  # not zero: for zeros, the kernel would not allocate memory
 
 
-def measure(
-    order: WorkOrder,
-    channel: Channel,
-    start: StartClock,
-    benchmarks: Sequence[Benchmark],
-    look: Callable[[], None] = lambda: None,
-) -> None:
-    """Measure the order's case, with blocks of bursts as the parent orders them.
+@dataclass(frozen=True, slots=True)
+class StartClock:
+    """Readings of the monotonic clock, in ns, from the spawn to the end of the imports.
 
-    ``look`` is called last, after the benchmark has also left its contexts.
+    The imports begin at ``harness_ns`` and end at ``imported_ns``. A fresh worker goes on at once,
+    and ``resumed_ns`` equals ``imported_ns``. A forked worker goes on when it is forked: the time
+    from ``imported_ns`` to ``resumed_ns`` is waiting, which isn't part of the start.
+
+    An ancestor's worker then imports its side's own code, from ``own_imports_began_ns`` to
+    ``own_imports_ended_ns``. Other workers have zero for both. ``compiler_ns`` is the length of the
+    compiler's import, which is the last of an ancestor's imports.
     """
+
+    spawned_ns: int
+    started_ns: int
+    harness_ns: int
+    imported_ns: int
+    resumed_ns: int
+    own_imports_began_ns: int = 0
+    own_imports_ended_ns: int = 0
+    compiler_ns: int = 0
+
+    def until(self, now_ns: int) -> float:
+        """Return the time in s from the spawn to ``now_ns``, without the waiting."""
+        return (now_ns - self.spawned_ns - (self.resumed_ns - self.imported_ns)) / 1e9
+
+    def imports(self) -> float:
+        """Return how long the file's imports took, in s: before the fork, and the worker's own."""
+        before_ns = self.imported_ns - self.harness_ns - self.compiler_ns
+        return (before_ns + self.own_imports_ended_ns - self.own_imports_began_ns) / 1e9
+
+    def phases(self, later_harness_ns: int) -> dict[str, float]:
+        """Return the phases of the start up to the imports, in s.
+
+        The harness also works after the imports: ``later_harness_ns`` is that time since the worker
+        went on. It includes the worker's own imports, which are subtracted here.
+        """
+        own_imports_ns = self.own_imports_ended_ns - self.own_imports_began_ns
+        harness_ns = self.harness_ns - self.started_ns + later_harness_ns - own_imports_ns
+        return {
+            "interpreter": (self.started_ns - self.spawned_ns) / 1e9,
+            "harness": harness_ns / 1e9,
+            "imports": self.imports(),
+        } | ({"compiler": self.compiler_ns / 1e9} if self.compiler_ns else {})
+
+
+def measure(
+    order: WorkOrder, channel: Channel, start: StartClock, benchmarks: Sequence[Benchmark]
+) -> Measurement:
+    """Measure the order's case, with blocks of bursts as the parent orders them."""
     have_children_give_back()
     build = set_up(order, benchmarks)
     measuring = _Measuring(order, channel, start)
@@ -71,8 +108,7 @@ def measure(
 
     build(go_on)
     measuring.copies.require_none_at_last()
-    look()  # last of all: what a later call loads counts too
-    channel.send("output", measurement=asdict(made[0]))
+    return made[0]
 
 
 class _Measuring:
@@ -107,7 +143,8 @@ class _Measuring:
         scene.compiled = lambda: work.compiled or frames_traced() > self._traced
         self._collectors.take("set_up")
         first = self._first_call(work)
-        kept = ballast(order.inject.get("peak_host_memory", 0.0))
+        share = order.inject.get("peak_host_memory", 0.0)
+        kept = _PAGE * int((resident("VmRSS") or 0) * share)  # every page of it is touched
         call = work.call
         if "latency" in order.inject:
             call = slowed(call, order.inject["latency"], first.device)
@@ -116,17 +153,15 @@ class _Measuring:
         scene.once, scene.samples_bytes = session.once, session.size
         scene.calls, scene.busy_share = lambda: session.calls, session.busy_share
         channel.enter("warmup")
-        early = array("q", [int(first.took_s * 1e9)])
-        most_s = longest_warmup_s(order, work)
-        self._garbage.stop()
-        warm = partial(_warm, session, self._garbage, early)
-        scene.call_s = warm_up(warm, first.took_s, most_s)
-        scene.call_s += session.preparing_s
+        early = self._warm_up(session, first.took_s)
         self.copies.require_none()
         self._garbage.freeze(1)  # older objects are the imports', of which few are garbage
         channel.enter("measure")
         self._collectors.take("warm")
-        channel.send("ready", call_s=scene.call_s, **_on_device(first.device), **_limit(work))
+        cards = [member for member in members(first.device) if hasattr(member, "uuid")]
+        uuids = [card.uuid() for card in cards]  # of the cards that NVML may watch
+        limit = {"most_calls": work.most_calls} if work.most_calls else {}
+        channel.send("ready", call_s=scene.call_s, on_device=bool(uuids), uuids=uuids, **limit)
         self._blocks_as_ordered(session)
         self._collectors.take("after_bursts")
         del kept
@@ -165,10 +200,10 @@ class _Measuring:
         compiled = work.compiled or frames_traced() > traced
         inject = self._order.inject
         if compiled:
-            wait_longer((monotonic_ns() - before_ns) / 1e9, inject.get("compile_time", 0.0))
+            time.sleep((monotonic_ns() - before_ns) / 1e9 * inject.get("compile_time", 0.0))
         called_ns = started_ns = monotonic_ns()
         if share := inject.get("cold_start", 0.0):  # isn't part of the first call's own time
-            wait_longer(self._start.until(called_ns), share)
+            time.sleep(self._start.until(called_ns) * share)
             started_ns = monotonic_ns()
         require_ran(output)
         check_devices(work.device, output, device)
@@ -176,14 +211,29 @@ class _Measuring:
         self._collectors.take("called", output)
         del output
         self.copies.require_none()
-        if self._start.compiler_ns:
-            require_compiled(compiled=scene.compiled())
+        if self._start.compiler_ns and not scene.compiled():
+            # a fresh process would not have imported the compiler, which this process has
+            raise Unusable(UNLIKE_FRESH, "neither set-up nor the first call compiled anything")
         scene.peak_at_start = resident("VmHWM")
         scene.device = device
         scene.why_no_device = "" if device else on_host_reason(self._kinds)
         scene.imports = self._start.imports()
         scene.start = self._start.until(started_ns) - work.spared_s
         return _FirstCall(before_ns, started_ns, (called_ns - before_ns) / 1e9, device, compiled)
+
+    def _warm_up(self, session: Bursts, first_s: float) -> array[int]:
+        """Warm up, and return the samples of the first calls, in ns."""
+        early = array("q", [int(first_s * 1e9)])
+
+        def warm(samples: array[int], seconds: float) -> None:
+            session.warm(samples, seconds)
+            self._garbage.collect(1)
+            early.extend(samples[: max(0, MOST_FIRST_CALLS - len(early))])
+
+        self._garbage.stop()
+        most_s = longest_warmup_s(self._order, self._scene.work)
+        self._scene.call_s = warm_up(warm, first_s, most_s) + session.preparing_s
+        return early
 
     def _blocks_as_ordered(self, session: Bursts) -> None:
         while line := self._channel.receive():
@@ -231,28 +281,9 @@ class _FirstCall:
     compiled: bool
 
 
-def _warm(
-    session: Bursts, garbage: Garbage, early: array[int], samples: array[int], seconds: float
-) -> None:
-    """Make a block of warm-up calls. Add samples to ``early`` until it has enough."""
-    session.warm(samples, seconds)
-    garbage.collect(1)
-    early.extend(samples[: max(0, MOST_FIRST_CALLS - len(early))])
-
-
 def longest_warmup_s(order: WorkOrder, work: Work) -> float:
     """Return the longest warm-up of this work, in s. Work whose calls are limited has none."""
     return 0.0 if work.most_calls else order.warmup_s
-
-
-def _limit(work: Work) -> dict[str, int]:
-    return {"most_calls": work.most_calls} if work.most_calls else {}
-
-
-def _on_device(device: BurstDevice | None) -> dict[str, Any]:
-    """Return the fields that tell the parent which cards NVML may watch."""
-    uuids = [member.uuid() for member in members(device) if hasattr(member, "uuid")]
-    return {"on_device": bool(uuids), "uuids": uuids}
 
 
 def _encoded_ns(seconds: Sequence[float]) -> str:
@@ -325,14 +356,3 @@ def slowed(call: Callable[[], Any], share: float, device: BurstDevice | None) ->
         return output
 
     return spun
-
-
-def wait_longer(spent_s: float, share: float) -> None:
-    """Wait for ``share`` of the time that was spent already."""
-    if share:
-        time.sleep(spent_s * share)
-
-
-def ballast(share: float) -> bytes:
-    """Return bytes that take ``share`` of the memory resident now, with every page touched."""
-    return _PAGE * int((resident("VmRSS") or 0) * share)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from perfci.baselines.store import make_environment
+from perfci.baselines import make_environment
 from perfci.model.case import Case, Failure, Metric
 from perfci.model.measuring import WorkerOutput
 from perfci.model.run import CaseRun, Environment, Run, Side

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfci.baselines.store import (
+from perfci.baselines import (
     differences,
     incomparable_reason,
     make_environment,

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from perfci.baselines.store import BaselineStore
+from perfci.baselines import BaselineStore
 from perfci.errors import DamagedFile, OutsideError
 from tests.baselines.runs import BREAK, HERE, OWN, QUANTILES, WHOLE, run
 
@@ -204,7 +204,7 @@ def test_a_file_too_large_for_a_baseline_is_not_read(store: BaselineStore) -> No
 _WRITER = """
 import sys
 from pathlib import Path
-from perfci.baselines.store import BaselineStore
+from perfci.baselines import BaselineStore
 from tests.baselines.runs import run
 store = BaselineStore(Path(sys.argv[1]))
 print("ready", flush=True)
@@ -255,7 +255,7 @@ def test_a_killed_writer_leaves_a_whole_file_and_its_rest_is_swept(tmp_path: Pat
         process.send_signal(signal.SIGKILL)
         process.communicate()
         store.load_all(HERE.key)
-    leftover = tmp_path / HERE.key / ".writing-abc"
+    leftover = tmp_path / HERE.key / ".perfci-abc"
     leftover.write_text("half", encoding="utf-8")
     store.save_run(run("a", "b"), "last")
     assert {path.suffix for path in (tmp_path / HERE.key).iterdir()} == {".json"}
@@ -263,7 +263,7 @@ def test_a_killed_writer_leaves_a_whole_file_and_its_rest_is_swept(tmp_path: Pat
 
 
 def test_a_writer_waits_for_the_lock_and_survives_the_removal(tmp_path: Path) -> None:
-    from perfci.baselines.store import locked
+    from perfci.baselines import locked
 
     store = BaselineStore(tmp_path)
     store.save_run(run("a"), "one")

@@ -10,7 +10,7 @@ from dataclasses import replace
 import click
 import pytest
 
-from perfci.baselines.store import BaselineStore
+from perfci.baselines import BaselineStore
 from perfci.cli.main import cli
 from perfci.history.store import open_history
 from perfci.model.run import Environment

@@ -77,11 +77,6 @@ def test_the_same_history_gives_the_same_text_in_whatever_order_it_was_recorded(
     assert texts[0] == texts[1]
 
 
-def test_exports_one_after_the_other_are_read_as_one() -> None:
-    lines = [*to_lines([recorded(1)]), *to_lines([change()])]
-    assert len(list(from_lines(lines, "x"))) == 2
-
-
 def lines() -> list[bytes]:
     return list(to_lines([recorded(1), recorded(2)]))
 
@@ -94,8 +89,12 @@ def lines() -> list[bytes]:
         (lines()[:-1], "line 3: it ends before its end"),
         ([*lines()[:2], lines()[2][:100]], "line 3"),
         ([lines()[0], lines()[1], lines()[3]], "2 records were written, 1 are here"),
-        (lines()[1:], "line 1: there is no header before this line"),
-        ([lines()[0], *lines()], "line 2: an export begins before the last has ended"),
+        (lines()[1:], "line 1: the header is not the first line"),
+        ([lines()[0], *lines()], "line 2: the header is not the first line"),
+        (
+            [*lines(), lines()[1]],
+            "line 5: the header is not the first line, or the end not",
+        ),
         ([lines()[0], lines()[1].replace(b'"source"', b'"sauce"')], "line 2"),
         ([lines()[0], lines()[1].replace(b'"lower"', b'"sideways"')], "line 2"),
         ([lines()[0], lines()[1].replace(b'"lab-1"', b"7")], "line 2"),

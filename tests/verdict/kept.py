@@ -19,7 +19,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from perfci.baselines.store import Baseline, with_run
+from perfci.baselines import Baseline, with_run
 from perfci.commands.check import against_baselines
 from perfci.commands.run_to_report import conclude, rows_alone, run_of, with_session
 from perfci.measure.progress import CaseState, SessionResult

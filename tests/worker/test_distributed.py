@@ -206,8 +206,6 @@ def step() -> None:
     [
         (lambda: None, {}),
         (step, {"ranks": 0}),
-        (step, {"args": 3}),
-        (step, {"args": (lambda: None,)}),
     ],
 )
 def test_what_is_no_group_of_ranks_is_refused_where_it_is_written(

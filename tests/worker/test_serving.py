@@ -211,7 +211,7 @@ def test_a_server_runs_on_other_cores_than_its_client(bench: Bench, shared: bool
     assert bool(set(client.split()) & set(servers[0].split())) is shared
     assert servers[1] == str(cores if shared else cores - 1)
     both = (bench.root / "cores").read_text().split("\n")
-    assert both[1:4] == both[5:8]  # a second server has the cores of the first
+    assert both[1:4] == both[4:7]  # a second server has the cores of the first
 
 
 def test_arrivals_are_those_of_their_seed_at_the_rate() -> None:
@@ -224,21 +224,15 @@ def test_arrivals_are_those_of_their_seed_at_the_rate() -> None:
 @pytest.mark.parametrize(
     ("stream", "options", "right"),
     [
-        (3, {}, "returns a generator of tokens, or a URL"),
-        ("ftp://127.0.0.1", {}, "http:// with a host"),
-        ("http://a..b/", {}, "http:// with a host"),
-        ("http:///v1", {}, "http:// with a host"),
-        ("http://127.0.0.1:99999/", {}, "http:// with a host"),
-        ("http://127.0.0.1/", {"body": {"prompt": {1}}}, "texts, numbers, lists and dicts"),
-        ("http://127.0.0.1/", {"headers": {"X": 1}}, "give texts by name"),
-        (iter, {"body": {}}, "leave them out"),
+        (iter(()), {}, "a function that returns a generator or an http:// URL"),
+        ("ftp://127.0.0.1", {}, "an http:// URL"),
+        ("https://127.0.0.1/", {}, "an http:// URL"),
+        ("http:///v1", {}, "an http:// URL"),
         (iter, {"concurrency": 0}, "1 or more"),
-        (iter, {"requests": "3"}, "1 or more"),
-        (iter, {"concurrency": 4, "requests": 2}, "at least one for each"),
-        (iter, {"rate": 0}, "how many arrive a second: more than 0"),
+        (iter, {"requests": 0}, "1 or more"),
+        (iter, {"concurrency": 4, "requests": 2}, "one for each at least"),
+        (iter, {"rate": 0}, "more than 0 a second"),
         (iter, {"rate": 2.0, "concurrency": 4}, "requests don't wait for others"),
-        (iter, {"seed": []}, "a whole number"),
-        ("https://127.0.0.1/", {}, "http:// with a host"),
     ],
 )
 def test_what_is_no_load_is_refused_where_it_is_written_with_what_is_allowed(
@@ -249,23 +243,6 @@ def test_what_is_no_load_is_refused_where_it_is_written_with_what_is_allowed(
         perfci.generate(stream, **options)
 
 
-@pytest.mark.parametrize(
-    ("command", "options", "right"),
-    [
-        ([], {}, "give a list"),
-        ("sleep 9", {}, "give a list"),
-        (["sleep", 9], {}, "give a list"),
-        (["sleep", "9"], {"ready": ""}, "or leave it out"),
-        (["sleep", "9"], {"ready": 8000}, "or leave it out"),
-        (["sleep", "9"], {"timeout": 0}, "a time in s: more than 0"),
-        (["sleep", "9"], {"cwd": "nowhere"}, "a folder that is in this side's tree"),
-        (["sleep", "9"], {"env": {"WORKERS": 4}}, "give texts by name"),
-        (["sleep", "9"], {"client_cores": -1}, "how many the client keeps"),
-    ],
-)
-def test_what_is_no_server_is_refused_where_it_is_written_with_what_is_allowed(
-    command: Any, options: dict[str, Any], right: str
-) -> None:
-    where = r"test_serving\.py:\d+: perfci\.server: "
-    with pytest.raises(BenchmarkError, match=f"{where}.*{re.escape(right)}"):
-        perfci.server(command, **options)
+def test_a_server_whose_command_is_a_text_is_refused_where_it_is_written() -> None:
+    with pytest.raises(BenchmarkError, match=r"test_serving\.py:\d+: perfci\.server: .*not a list"):
+        perfci.server("sleep 9")

@@ -9,12 +9,11 @@ import os
 import pickle
 import random
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from operator import attrgetter
-from pathlib import Path
 from typing import Any
 
-from perfci.api import all_of, is_count, require_right, user_frame
+from perfci.api import is_count, require, user_frame
 from perfci.api.distributed.group import RankGroup
 from perfci.api.distributed.rank import RankJob, Script
 from perfci.api.forking import unforkable_reason
@@ -42,20 +41,24 @@ def distributed(
     Each rank has torchrun's environment and a process group of ``backend`` ("gloo" or "nccl"), and
     calls ``fn(*args)``, a function of the benchmark's file, which returns its step. A set-up or a
     step that takes more than ``timeout`` s fails. ``start_method`` "fork" spares the ranks their
-    imports, "spawn" is always possible. Raises BenchmarkError, with file and line,
-    if an argument is wrong.
+    imports, "spawn" is always possible.
     """
-    require_right(
+    require(
+        _is_importable(fn),
         "distributed",
-        "bad-distributed",
-        _wrongs_of_function(fn, ranks, args),
+        f"{fn!r} can't be imported by its name",
         "Write perfci.distributed(train, ranks=2, backend='gloo'), where `train` is a function of "
-        "the benchmark's file that sets up one rank and returns its step. What can't be sent to a "
-        "rank as one of `args`, make in that function.",
+        "the benchmark's file that sets up one rank and returns its step.",
     )
-    arguments = pickle.dumps(tuple(args))
-    job = _job(ranks, (fn.__module__, fn.__qualname__), arguments, backend)
-    group = _started(job, timeout, start_method)
+    group = _started(
+        ranks,
+        timeout,
+        start_method,
+        module=fn.__module__,
+        function=fn.__qualname__,
+        arguments=pickle.dumps(tuple(args)),
+        backend=backend,
+    )
     return Work(group, items=items, ranks=group)
 
 
@@ -76,67 +79,41 @@ def torchrun(
     own line ``perfci.step()``. Of ``steps``, (20, 120) are 20 to warm up, and the number of the
     last one that is measured; a rank is ended before the script is. ``items`` are those that a step
     of all ranks handles. ``timeout`` s are for the way to the first measured step, and for a step.
-    Raises BenchmarkError, with file and line, if an argument is wrong.
     """
-    require_right(
+    require(
+        not isinstance(command, (str, os.PathLike)),
         "torchrun",
-        "bad-torchrun",
-        _wrongs_of_script(command, ranks, steps),
+        f"the command is {command!r}, and not a list",
         'Write perfci.torchrun(["train.py", "--config", "small.yaml"], ranks=2, steps=(20, 120)).',
     )
-    script = Script(tuple(os.fspath(word) for word in command), *steps)
-    group = _started(_job(ranks, script=script), timeout, start_method)
-    return Work(
-        group, items=items, ranks=group, most_calls=script.last - script.first - LATER_STEPS
+    first, last = steps
+    require(
+        0 < first <= last - LEAST_STEPS,
+        "torchrun",
+        f"`steps` is {steps!r}",
+        "Write the number of steps that warm up, 1 or more, and the number of the last measured "
+        f"step, at least {LEAST_STEPS} later.",
     )
+    script = Script(tuple(os.fspath(word) for word in command), first, last)
+    group = _started(ranks, timeout, start_method, script=script)
+    return Work(group, items=items, ranks=group, most_calls=last - first - LATER_STEPS)
 
 
-def _job(
-    ranks: int,
-    function: tuple[str, str] = ("", ""),
-    arguments: bytes = b"",
-    backend: str = "",
-    script: Script | None = None,
-) -> RankJob:
-    seed = random.getrandbits(32)
-    return RankJob(ranks, seed, os.getpid(), kept_pages(), *function, arguments, backend, script)
-
-
-def _started(job: RankJob, timeout: float, start_method: str) -> RankGroup:
+def _started(ranks: int, timeout: float, start_method: str, **work: Any) -> RankGroup:
+    function = "torchrun" if "script" in work else "distributed"
+    require(is_count(ranks), function, f"`ranks` is {ranks!r}", "Write 1 or more.")
     if start_method == "fork" and (why := unforkable_reason()):
         raise Unusable(
             "rank_unforkable",
             f"{user_frame()}: ranks can't be forked: the worker {why}; write start_method='spawn'",
         )
+    job = RankJob(ranks, random.getrandbits(32), os.getpid(), kept_pages(), **work)
     return RankGroup(job, timeout, start_method)
 
 
-def _wrongs_of_function(function: Any, ranks: Any, args: Any) -> Iterator[str]:
-    module = sys.modules.get(getattr(function, "__module__", None) or "")
+def _is_importable(function: Any) -> bool:
     try:
-        importable = attrgetter(getattr(function, "__qualname__", ""))(module)
-    except AttributeError:
-        importable = None
-    if not callable(function) or importable is not function:
-        yield f"{function!r} is no function that another process can import by its name"
-    if not is_count(ranks):
-        yield f"`ranks` is {ranks!r}, not how many processes: 1 or more"
-    try:
-        pickle.dumps(tuple(args))
-    except Exception as error:  # noqa: BLE001 (a user's own __reduce__ may raise anything)
-        yield f"`args` can't be pickled as a tuple: {error}"
-
-
-def _wrongs_of_script(command: Any, ranks: Any, steps: Any) -> Iterator[str]:
-    if not all_of(command, str, os.PathLike) or list(command) == ["-m"]:
-        yield f"the command is {command!r}, not a list of a script and its arguments"
-        return
-    script = Path(str(next(iter(command))))
-    if script != Path("-m") and not script.is_file():
-        yield f"there is no {script} in {Path.cwd()}"
-    if not is_count(ranks):
-        yield f"`ranks` is {ranks!r}, not how many processes: 1 or more"
-    if not (isinstance(steps, (tuple, list)) and len(steps) == 2 and all(map(is_count, steps))):
-        yield f"`steps` is {steps!r}, not how many warm up, and the number of the last measured"
-    elif steps[1] - steps[0] < LEAST_STEPS:
-        yield f"`steps` is {steps!r}: between both there have to be {LEAST_STEPS} at least"
+        module = sys.modules[function.__module__]
+        return attrgetter(function.__qualname__)(module) is function
+    except (AttributeError, KeyError):
+        return False

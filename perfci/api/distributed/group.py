@@ -9,15 +9,13 @@ import re
 import select
 import socket
 import weakref
-from collections import deque
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
-from threading import Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from perfci.api import how_it_ended
+from perfci.api.children import ChildOutput, how_it_ended
 from perfci.api.distributed.orders import RankTrouble
 from perfci.api.distributed.rank import LOOPBACK, WHERE_IT_IS, RankJob, serve
 from perfci.collector import OutputSketch, Steps
@@ -37,8 +35,8 @@ _STACK_S, _POLL_S = 5.0, 0.01
 _LONGEST_POLL_MS = 2**31 - 1
 _DIED_NS = 0
 """Time given to a death. It sorts before other ranks' exceptions, which the death has caused."""
-_MOST_LINES, _LONGEST, _LAST_LINES = 200, 4000, 12
-"""Lines of output that are kept, bytes of a line, and lines of output in a message, at most."""
+_LAST_LINES = 12
+"""Lines of output in a message, at most."""
 _STACK = "most recent call first"
 """Part of the line that ``faulthandler`` writes before a stack."""
 _FRAME = re.compile(r'  File "(.*)", line (\d+) in (.*)')
@@ -47,47 +45,17 @@ _LIBRARY = re.compile(r"/(site-packages|lib/python3[.\d]+)/|^<")
 """Matches files that aren't user code."""
 
 
-class RankOutput:
-    """Reads one rank's standard streams in a thread, and keeps the last lines.
-
-    Each line is also written to the log, after ``whose`` in brackets.
-    """
-
-    def __init__(self, whose: str, source: Connection) -> None:
-        self._mark = f"[{whose}] ".encode()
-        self._source = source
-        self._last: deque[str] = deque(maxlen=_MOST_LINES)
-        self._thread = Thread(target=self._run, name=f"perfci {whose}", daemon=True)
-
-    def start(self) -> None:
-        """Begin to read."""
-        self._thread.start()
-
-    def lines(self, within_s: float) -> list[str]:
-        """Wait for the output's end, for ``within_s`` at most. Return the last lines."""
-        self._thread.join(within_s)
-        return list(self._last)
-
-    def place(self, within_s: float) -> str:
-        """Wait for a stack in the output, for ``within_s`` at most. Return its user's line."""
-        until = monotonic() + within_s
-        while not any(_STACK in line for line in list(self._last)):
-            if monotonic() > until or not self._thread.is_alive():
-                return "a place that isn't known"
-            self._thread.join(_POLL_S)
-        lines = self.lines(_LAST_WORDS_S)
-        begin = max(number for number, line in enumerate(lines) if _STACK in line)
-        frames = [match.groups() for line in lines[begin:] if (match := _FRAME.match(line))]
-        own = [frame for frame in frames if not _LIBRARY.search(frame[0])] or frames
-        return "{}:{} in {}".format(*own[0])
-
-    def _run(self) -> None:
-        with os.fdopen(os.dup(self._source.fileno()), "rb") as lines:
-            self._source.close()
-            while line := lines.readline(_LONGEST):
-                self._last.append(line.decode("utf-8", "replace").rstrip())
-                with contextlib.suppress(OSError):  # the benchmark closed the worker's stderr
-                    os.write(2, self._mark + line.rstrip(b"\n") + b"\n")
+def place_in_stack(output: ChildOutput, within_s: float) -> str:
+    """Wait for a stack in the output, for ``within_s`` at most. Return its user's line."""
+    until = monotonic() + within_s
+    while not any(_STACK in line for line in output.lines(_POLL_S)):
+        if monotonic() > until or output.has_ended():
+            return "a place that isn't known"
+    lines = output.lines(_LAST_WORDS_S)
+    begin = max(number for number, line in enumerate(lines) if _STACK in line)
+    frames = [match.groups() for line in lines[begin:] if (match := _FRAME.match(line))]
+    own = [frame for frame in frames if not _LIBRARY.search(frame[0])] or frames
+    return "{}:{} in {}".format(*own[0])
 
 
 @dataclass(slots=True)
@@ -97,7 +65,7 @@ class Member:
     rank: int
     process: BaseProcess
     channel: Connection
-    output: RankOutput
+    output: ChildOutput
 
     def answer(self) -> Any:
         """Return the rank's answer, or a ``RankTrouble`` if it failed or died."""
@@ -223,7 +191,9 @@ class RankGroup:
         late = [member for member in self._members if member.rank not in answered]
         for member in late:
             os.kill(member.process.pid or 0, WHERE_IT_IS)
-        stand = "; ".join(f"rank {each.rank} is at {each.output.place(_STACK_S)}" for each in late)
+        stand = "; ".join(
+            f"rank {each.rank} is at {place_in_stack(each.output, _STACK_S)}" for each in late
+        )
         _end(self._members, within_s=0.0)
         which = ", ".join(str(member.rank) for member in late)
         missing = f"rank {which} of {self._world} has not ended its {self._act}"
@@ -253,4 +223,6 @@ def _child(
     process.start()
     rank_end.close()
     sink.close()
-    return Member(rank, process, channel, RankOutput(f"rank {rank}", source))
+    output = ChildOutput(os.fdopen(os.dup(source.fileno()), "rb"), f"rank {rank}")
+    source.close()
+    return Member(rank, process, channel, output)

@@ -24,6 +24,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
+from perfci.api import THREAD_VARIABLES
 from perfci.api.distributed.orders import Orders, Rank
 from perfci.collector import Work
 from perfci.metrics.observed.allocator import keep_pages
@@ -32,7 +33,6 @@ LOOPBACK = "127.0.0.1"
 WHERE_IT_IS = signal.SIGUSR1
 """Signal on which a rank writes its main thread's stack to standard error."""
 _PR_SET_PDEATHSIG = 1
-_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 _RUNNING: list[ScriptRank] = []
 """The rank of this process, if it runs a script."""
 
@@ -129,7 +129,7 @@ def environment(job: RankJob, number: int) -> dict[str, str]:
         "TORCHELASTIC_MAX_RESTARTS": 0,
         "TORCHELASTIC_RUN_ID": "perfci",
     }
-    for name in _THREADS:
+    for name in THREAD_VARIABLES:
         if (threads := os.environ.get(name, "")).isdigit():
             variables[name] = max(1, int(threads) // job.world)
     for name in ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"):

@@ -96,9 +96,5 @@ class Endpoint:
 
 def is_url(text: str) -> bool:
     """Return whether ``text`` is a URL of a server that perfci can ask."""
-    try:
-        parts = urlsplit(text)
-        host = (parts.hostname or "").encode("idna")
-        return parts.scheme == "http" and bool(host) and parts.port != 0
-    except ValueError:  # a port beyond 65535, a label that is empty or too long
-        return False
+    parts = urlsplit(text)
+    return parts.scheme == "http" and bool(parts.hostname)

@@ -7,18 +7,15 @@ import shlex
 import socket
 import subprocess
 import sys
-import threading
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException
-from pathlib import Path
 from time import sleep
-from typing import Any
 from urllib.parse import urlsplit
 
-from perfci.api import are_texts, how_it_ended, is_command, is_count, require_right, tied_command
+from perfci.api import THREAD_VARIABLES, require
+from perfci.api.children import ChildOutput, how_it_ended, tied_command
 from perfci.clock import monotonic
 from perfci.errors import Unusable
 
@@ -33,7 +30,6 @@ _STARTED: list[Server] = []
 """The servers that this process has started."""
 _CORES: set[int] = set()
 """The cores that this process had before it left some to its servers."""
-_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
 def server(
@@ -57,10 +53,10 @@ def server(
     Raises Unusable if the server ends or isn't ready in time, or if another server already answers
     at its URL, which both sides would then measure.
     """
-    require_right(
+    require(
+        not isinstance(command, str),
         "server",
-        "bad-command",
-        _wrongs_of_server(command, ready, timeout, cwd, env, client_cores),
+        f"the command is {command!r}, and not a list",
         'Write perfci.server([sys.executable, "-m", "serve", "--port", "{port}"], '
         'ready="/health"): docs/serving.md.',
     )
@@ -83,9 +79,10 @@ def server(
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
         )
-    started = Server(
-        f"http://{_HOST}:{port}", port, shlex.join(words), process, ServerOutput(process)
-    )
+    assert process.stdout is not None  # noqa: S101 (asked for above)
+    output = ChildOutput(process.stdout)
+    output.start()
+    started = Server(f"http://{_HOST}:{port}", port, shlex.join(words), process, output)
     try:
         started.await_ready(_check(ready, started), timeout)
     except BaseException:
@@ -108,7 +105,7 @@ def _on_server_cores(client_cores: int) -> Iterator[dict[str, str]]:
         yield usual
         return
     _CORES.update(cores)  # a second server shares them with the first
-    for name in _THREADS:
+    for name in THREAD_VARIABLES:
         if (threads := os.environ.get(name, "")).isdigit():
             usual[name] = str(min(int(threads), len(others)))
     os.sched_setaffinity(0, others)
@@ -116,25 +113,6 @@ def _on_server_cores(client_cores: int) -> Iterator[dict[str, str]]:
         yield usual
     finally:
         os.sched_setaffinity(0, client)
-
-
-def _wrongs_of_server(
-    command: Any, ready: Any, timeout: Any, cwd: Any, env: Any, client_cores: Any
-) -> Iterator[str]:
-    """Yield errors in the arguments, each with its correction."""
-    if not is_command(command):
-        yield f"the command is {command!r}; give a list: the program and its arguments"
-    if ready is not None and not (isinstance(ready, str) and ready):
-        text = "a path, a URL or a text that the server prints"
-        yield f"`ready` is {ready!r}; give {text}, or leave it out"
-    if not isinstance(timeout, (int, float)) or not timeout > 0:
-        yield f"`timeout` is {timeout!r}; give a time in s: more than 0"
-    if cwd is not None and not (isinstance(cwd, (str, os.PathLike)) and Path(cwd).is_dir()):
-        yield f"`cwd` is {cwd!r}; give a folder that is in this side's tree, {Path.cwd()}"
-    if env and not are_texts(env):
-        yield f"`env` is {env!r}; give texts by name"
-    if client_cores != 0 and not is_count(client_cores):
-        yield f"`client_cores` is {client_cores!r}; give how many the client keeps: 0 or more"
 
 
 def _mark() -> dict[str, str]:
@@ -155,7 +133,7 @@ class Server:
     port: int
     command: str
     _process: subprocess.Popen[bytes]
-    _output: ServerOutput
+    _output: ChildOutput
 
     @property
     def pid(self) -> int:
@@ -165,7 +143,7 @@ class Server:
     @property
     def printed(self) -> str:
         """Return the end of the server's output, as far as it is kept."""
-        return self._output.text()
+        return "\n".join(self._output.lines())
 
     def await_ready(self, is_ready: Callable[[], bool], timeout: float) -> None:
         """Wait until the server is ready. Unusable if it ends first, or isn't ready in time."""
@@ -175,7 +153,7 @@ class Server:
                 raise Unusable("server_ended", ended)
             if monotonic() > until:
                 late = f"`{self.command}` was not ready within {timeout:g} s"
-                raise Unusable("server_not_ready", f"{late}:\n{self._output.last_lines()}")
+                raise Unusable("server_not_ready", f"{late}:\n{self._last_lines()}")
             sleep(_PAUSE_S)
 
     def ended(self) -> str:
@@ -183,8 +161,12 @@ class Server:
         code = self._process.poll()
         if code is None:
             return ""
-        self._output.wait()
-        return f"`{self.command}` {how_it_ended(code)}:\n{self._output.last_lines()}"
+        return f"`{self.command}` {how_it_ended(code)}:\n{self._last_lines()}"
+
+    def _last_lines(self) -> str:
+        # only a short wait for the end: the server's children may hold the pipe
+        lines = self._output.lines(within_s=0.2)[-_LAST_LINES:]
+        return "\n".join(line[:_LONGEST_LINE] for line in lines) or "it printed nothing"
 
 
 def require_running() -> None:
@@ -199,34 +181,6 @@ def ended_servers() -> list[str]:
     """Return, for each server of this process that no longer runs, how it ended."""
     sleep(_PAUSE_S)  # a server's connections close a little before its process has ended
     return [ended for started in _STARTED if (ended := started.ended())]
-
-
-class ServerOutput:
-    """Reads a server's output, so that the server never blocks, and keeps its end."""
-
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        assert process.stdout is not None  # noqa: S101 (asked for above)
-        self._descriptor = process.stdout.fileno()
-        self._chunks: deque[bytes] = deque(maxlen=64)
-        self._thread = threading.Thread(target=self._run, name="perfci-server", daemon=True)
-        self._thread.start()
-
-    def text(self) -> str:
-        """Return the output that is kept."""
-        return b"".join(self._chunks.copy()).decode("utf-8", "replace")
-
-    def last_lines(self) -> str:
-        """Return the last lines, each cut to a readable length."""
-        lines = self.text().strip().splitlines()[-_LAST_LINES:]
-        return "\n".join(line[:_LONGEST_LINE] for line in lines) or "it printed nothing"
-
-    def wait(self) -> None:
-        """Let the reader catch up, for a short time as the server's children may hold the pipe."""
-        self._thread.join(0.2)
-
-    def _run(self) -> None:
-        while chunk := os.read(self._descriptor, 1 << 12):
-            self._chunks.append(chunk)
 
 
 def _check(ready: str | None, started: Server) -> Callable[[], bool]:

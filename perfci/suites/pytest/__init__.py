@@ -12,10 +12,10 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
+from perfci.api import fit_name
 from perfci.api.definition import Benchmark
 from perfci.errors import BenchmarkError
 from perfci.model.worker import WorkOrder
-from perfci.suites import fit_name
 
 TOOL = ("_pytest", "pluggy", "iniconfig", "pytest")
 NONE_THERE = (

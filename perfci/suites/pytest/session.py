@@ -7,11 +7,8 @@ installed in the Python that measures.
 from __future__ import annotations
 
 import inspect
-import os
-import re
 import statistics
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -20,11 +17,12 @@ from typing import Any
 import pytest
 from _pytest.skipping import evaluate_skip_marks
 
+from perfci.api import fit_label, fit_name
 from perfci.clock import perf_counter
 from perfci.collector import Work
 from perfci.errors import Unusable
 from perfci.model.worker import TEST_SKIPPED
-from perfci.suites import PYTEST_ARGUMENTS, fit_label, fit_name
+from perfci.suites import PYTEST_ARGUMENTS
 from perfci.suites.pytest import FIXTURES, module_name
 
 MARK = "perfci"
@@ -62,41 +60,11 @@ _OPTIONS_OFF: Mapping[str, Any] = {
 }  # fmt: skip
 """Options of plugins that are off, with the values that a conftest.py reads. As perfci measures,
 they are those of ``--benchmark-only``, whatever ``addopts`` has."""
-_SECTIONS = {
-    "pytest.toml": None,
-    ".pytest.toml": None,
-    "pytest.ini": None,
-    ".pytest.ini": None,
-    "pyproject.toml": r"tool\.pytest",
-    "tox.ini": "pytest",
-    "setup.cfg": "tool:pytest",
-}
-"""pytest's configuration files, in its order. A file counts only with the section named here."""
 
 
-def _options(folder: Path, root: Path) -> list[str]:
-    """Return pytest's options for tests in ``folder`` of the tree ``root``.
-
-    They keep pytest from looking for its configuration and for conftest.py above the tree. The
-    configuration's own arguments come last.
-    """
-    own = _configuration(folder, root) or os.devnull
-    places = (f"--confcutdir={root}", f"--rootdir={root}", "-c", str(own))
-    return [*_OPTIONS, *places, *PYTEST_ARGUMENTS]
-
-
-def _configuration(folder: Path, root: Path) -> Path | None:
-    """Return pytest's configuration file nearest to the tests, up to the root, or None."""
-    inside = (place for place in (folder, *folder.parents) if place.is_relative_to(root))
-    return next(filter(_configures, (place / name for place in inside for name in _SECTIONS)), None)
-
-
-def _configures(path: Path) -> bool:
-    section = _SECTIONS[path.name]
-    if not path.is_file():
-        return False
-    text = path.read_text(encoding="utf-8", errors="replace")
-    return section is None or re.search(rf"^\[{section}\b", text, re.MULTILINE) is not None
+def _options(root: Path) -> list[str]:
+    """Return pytest's options for tests of the tree ``root``. The order's own come last."""
+    return [*_OPTIONS, f"--confcutdir={root}", f"--rootdir={root}", *PYTEST_ARGUMENTS]
 
 
 def know_marks(config: pytest.Config) -> None:
@@ -118,17 +86,11 @@ class Fixtures:
         del work
         return ()
 
-    def _call(self, request: pytest.FixtureRequest) -> Iterator[Call]:
+    def _call(self, request: pytest.FixtureRequest) -> Call:
         """Return a fixture that measures the function passed to it."""
-        with Call(request.node, self) as call:
-            yield call
+        return Call(request.node, self)
 
     benchmark, codspeed_benchmark = pytest.fixture(_call), pytest.fixture(_call)
-
-    @pytest.fixture
-    def benchmark_weave(self, benchmark: Call) -> Callable[..., None]:
-        """Return a function that measures the next call of a function."""
-        return benchmark.weave
 
 
 class _TestRun(Fixtures):
@@ -201,7 +163,7 @@ class Collection(_TestRun):
         super().__init__([str(file) for file in files])
         self.tests: dict[str, CollectedTest] = {}
         self._root, self._others = root, others
-        self.run([*_options(files[0].parent, root), "--collect-only"])
+        self.run([*_options(root), "--collect-only"])
         if self.raised:
             raise self.raised
 
@@ -271,7 +233,7 @@ def run_test(root: Path, place: str, go_on: GoOn, *, params: str = "") -> None:
     ``params`` is the label of its parameters.
     """
     running = _Running(place, params, go_on)
-    running.run(_options(Path(place.partition("::")[0]).parent, root))
+    running.run(_options(root))
     if isinstance(running.raised, pytest.skip.Exception):
         raise Unusable(TEST_SKIPPED, f"the test skipped itself: {running.raised}")
     if running.raised:
@@ -330,7 +292,7 @@ class _Running(_TestRun):
             raise
 
 
-class Call(ExitStack):
+class Call:
     """The fixture, with pytest-benchmark's attributes. Options for timing have no effect."""
 
     has_error = skipped = cprofile = False
@@ -338,7 +300,6 @@ class Call(ExitStack):
     cprofile_dump = cprofile_stats = None
 
     def __init__(self, item: pytest.Item, fixtures: Fixtures) -> None:
-        super().__init__()
         parameters = getattr(item, "callspec", None)
         self.name, self.fullname, self.group = item.name, item.nodeid, _group(item)
         self.param: str | None = parameters.id if parameters else None
@@ -378,17 +339,6 @@ class Call(ExitStack):
         calls.tear_down()
         return output
 
-    def weave(self, target: Any, **options: Any) -> None:
-        """Measure the next call of ``target`` within the test, wherever it comes from."""
-        import aspectlib  # type: ignore[import-not-found]  # pytest-benchmark's own requirement
-
-        def measured(function: Callable[..., Any]) -> Callable[..., Any]:
-            return lambda *args, **kwargs: self(function, *args, **kwargs)
-
-        self.callback(aspectlib.weave(target, measured, **options).rollback)
-
-    patch = weave
-
     def _measured(
         self, work: Any, call: Callable[[], Any], prepare: Callable[[], None] = lambda: None
     ) -> Any:
@@ -418,58 +368,19 @@ class CallStatistics:
     def __getitem__(self, key: str) -> Any:
         return getattr(self.stats if hasattr(self.stats, key) else self, key)
 
-    def get(self, key: str, default: Any = None) -> Any:
-        """Return a statistic or an attribute, or ``default``."""
-        return getattr(self.stats, key, getattr(self, key, default))
-
-    def as_dict(self, *, include_data: bool = True, flat: bool = False, **_: Any) -> dict[str, Any]:
-        """Return the attributes and the statistics."""
-        names = ("group", "name", "fullname", "params", "param", "extra_info", "options")
-        values = {**self.stats.as_dict(), "iterations": self.iterations}
-        values |= {"data": self.stats.data} if include_data else {}
-        return {name: getattr(self, name) for name in names} | (
-            values if flat else {"stats": values}
-        )
-
 
 class SampleStatistics:
-    """Statistics of the recorded calls' times, in s, as pytest-benchmark computes them."""
+    """Statistics of the recorded calls' times, in s, by pytest-benchmark's names."""
 
-    fields = (
-        *("min", "max", "mean", "stddev", "rounds", "median", "iqr", "q1", "q3", "iqr_outliers"),
-        *("stddev_outliers", "outliers", "ld15iqr", "hd15iqr", "ops", "total"),
-    )
+    fields = ("min", "max", "mean", "stddev", "rounds", "median", "ops", "total")
 
     def __init__(self, data: Sequence[float]) -> None:
         self.data = list(data)
-        self.sorted_data = values = sorted(data)
-        self.rounds, self.total = len(values), sum(values)
-        self.min, self.max = values[0], values[-1]
-        self.mean, self.median = statistics.fmean(values), statistics.median(values)
-        self.stddev = statistics.stdev(values) if len(values) > 1 else 0
+        self.min, self.max, self.total = min(data), max(data), sum(data)
+        self.mean, self.median = statistics.fmean(data), statistics.median(data)
+        self.rounds = len(data)
+        self.stddev = statistics.stdev(data) if self.rounds > 1 else 0
         self.ops = self.rounds / self.total if self.total else 0
-        self.q1, self.q3 = _first_quartile(values), _first_quartile(values[::-1])
-        self.iqr = self.q3 - self.q1
-        low, high = self.q1 - 1.5 * self.iqr, self.q3 + 1.5 * self.iqr
-        within = [value for value in values if low <= value <= high]
-        self.ld15iqr, self.hd15iqr = within[0], within[-1]
-        self.iqr_outliers = self.rounds - len(within)
-        self.stddev_outliers = sum(abs(value - self.mean) > self.stddev for value in values)
-        self.outliers = f"{self.stddev_outliers};{self.iqr_outliers}"
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return all statistics by name."""
-        return {name: getattr(self, name) for name in self.fields}
-
-
-def _first_quartile(values: Sequence[float]) -> float:
-    """Return the first quartile of sorted values by pytest-benchmark's methods."""
-    count, rest = divmod(len(values), 4)
-    if rest == 1:
-        return 0.25 * values[max(0, count - 1)] + 0.75 * values[count]
-    if rest == 3:
-        return 0.75 * values[count] + 0.25 * values[count + 1]
-    return statistics.median(values[: len(values) // 2])
 
 
 class _PreparedCalls:

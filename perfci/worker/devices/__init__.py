@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, cast
 
 from perfci import metrics
@@ -85,10 +84,15 @@ class DeviceGroup:
     @property
     def hold(self) -> Callable[[float], None] | None:
         """A function that keeps all members busy, or None if one can't be."""
-        holds = [getattr(member, "hold", None) for member in self.members]
-        if None in holds:
+        holds = [hold for member in self.members if (hold := getattr(member, "hold", None))]
+        if len(holds) < len(self.members):
             return None
-        return lambda seconds: _call_each(partial(hold, seconds) for hold in holds if hold)
+
+        def hold_each(seconds: float) -> None:
+            for hold in holds:
+                hold(seconds)
+
+        return hold_each
 
     def reset_peaks(self) -> None:
         """Reset all members' peaks."""
@@ -123,11 +127,6 @@ class _GroupEvent:
         """Return the longest of the members' times, in ms. Their clocks can't be compared."""
         pairs = zip(self._events, other._events, strict=True)
         return max(first.elapsed_time(last) for first, last in pairs)
-
-
-def _call_each(functions: Iterable[Callable[[], object]]) -> None:
-    for function in functions:
-        function()
 
 
 def members(device: BurstDevice | None) -> tuple[BurstDevice, ...]:

@@ -136,9 +136,7 @@ def facts() -> dict[str, str]:
     }
 
 
-def opened(name: str) -> Accelerator:
-    """Return the accelerator's device ``name``."""
-    return Accelerator(name)
+opened = Accelerator
 
 
 def _module() -> Any:

@@ -138,9 +138,7 @@ def cards() -> tuple[str, ...]:
     return tuple(Cuda(f"cuda:{index}").uuid() for index in range(torch.cuda.device_count()))
 
 
-def opened(name: str) -> Cuda:
-    """Return the CUDA device ``name``."""
-    return Cuda(name)
+opened = Cuda
 
 
 def driver_version(path: Path) -> str | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import hashlib
 import json
 import os
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from perfci.errors import DamagedFile, OutsideError
-from perfci.files import folder_held, read_regular
+from perfci.files import folder_held, read_regular, write_file
 from perfci.metrics import METRICS
 from perfci.model.case import Case, Metric
 from perfci.model.codec import encode, from_plain
@@ -48,18 +47,7 @@ _CASE_FILE = re.compile(r".+-[0-9a-f]{8}\.json")
 _NUMBERS = re.compile(r"\[\n[-+\d.eE,\s]*\]")
 """Matches a list of numbers that is spread over several lines of JSON."""
 _ADVICE = "Restore it from git, or remove it and run `perfci baseline update`."
-_TEMPORARY = ".writing-"
-"""Prefix of a file that is still being written."""
-_LOCK_ADVICE = {
-    errno.ENOSPC: "Make room on that disk",
-    errno.EDQUOT: "Make room in that quota",
-    errno.EROFS: "It is mounted read-only: choose another folder (`baselines` in [tool.perfci])",
-    errno.EACCES: "Give this user the right to write there",
-    errno.EPERM: "Give this user the right to write there",
-}
 _KEY_COLUMNS = ("environment", "case", "metric", "unit", "sha")
-_COLUMNS = (*_KEY_COLUMNS, "created_at", "sessions", "workers", "median", "lowest", "highest")
-_WORKER_COLUMNS = (*_KEY_COLUMNS, "session", "created_at", "round", "samples", "value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,7 +308,7 @@ class BaselineStore:
         written = []
         damaged: list[DamagedFile] = []
         with disk_errors(folder), locked(folder):
-            replace_file(folder / _FACTS, encode(run.environment))
+            _write(folder / _FACTS, encode(run.environment))
             for measured in run.cases:
                 if not measured.workers or measured.failures:
                     continue
@@ -332,7 +320,7 @@ class BaselineStore:
                     continue
                 commit = alike.get(measured.case.id, "")
                 stored = with_run(old, run, measured, session_id, commit)
-                replace_file(path, _compact(encode(stored)))
+                _write(path, _compact(encode(stored)))
                 written.append(path)
         if damaged:
             raise damaged[0]
@@ -469,40 +457,21 @@ def _compact(text: str) -> str:
 
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Lock ``folder`` for this process, and sweep it. It is made if it is missing."""
+    """Lock ``folder`` for this process. It is made if it is missing.
+
+    Temporary files of killed writers are removed. The lock keeps living writers out.
+    """
     with folder_held(folder):
-        sweep(folder)
+        for leftover in folder.glob(".perfci-*"):
+            leftover.unlink()
         yield
 
 
-def replace_file(path: Path, text: str) -> None:
-    """Write ``path`` in one step: it has either its old text or all of the new one.
-
-    A temporary file is flushed and renamed, then the folder is flushed. The caller has the lock.
-    """
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=_TEMPORARY)
-    temporary = Path(name)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.chmod(0o644)  # mkstemp's 0600 would keep other users of a runner out
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
-
-
-def sweep(folder: Path) -> None:
-    """Remove the temporary files of killed writers. The caller's lock keeps living writers out."""
-    for leftover in folder.glob(f"{_TEMPORARY}*"):
-        leftover.unlink(missing_ok=True)
+def _write(path: Path, text: str) -> None:
+    """Write ``path`` in one step. A link there is replaced: it may lead out of the folder."""
+    if path.is_symlink():
+        path.unlink()
+    write_file(path, text)
 
 
 @contextlib.contextmanager
@@ -511,11 +480,11 @@ def disk_errors(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        advice = _LOCK_ADVICE.get(error.errno or 0, "Make room or make it writable")
         raise OutsideError(
             "baseline-unwritable",
             f"baselines can't be written to {folder}: {error.strerror}",
-            f"{advice}; what was stored before is intact.",
+            "Make room, give this user the right to write there, or choose another folder "
+            "(`baselines` in [tool.perfci]). Stored baselines are intact.",
         ) from error
 
 
@@ -538,39 +507,35 @@ class Baselines:
         """
         import pandas as pd
 
-        rows = [
-            row
-            for baseline in self.baselines
-            for row in (_values if workers else _summary)(baseline)
-        ]
-        frame = pd.DataFrame(rows, columns=list(_WORKER_COLUMNS if workers else _COLUMNS))
+        frame = pd.DataFrame(
+            [row for baseline in self.baselines for row in _values(baseline)],
+            columns=[*_KEY_COLUMNS, "session", "created_at", "round", "samples", "value"],
+        )
         frame["created_at"] = pd.to_datetime(frame["created_at"], utc=True, format="ISO8601")
-        return frame
+        if workers:
+            return frame
+        return (
+            frame.groupby(list(_KEY_COLUMNS), sort=False)
+            .agg(
+                created_at=("created_at", "max"),
+                sessions=("session", "nunique"),
+                workers=("value", "size"),
+                median=("value", "median"),
+                lowest=("value", "min"),
+                highest=("value", "max"),
+            )
+            .reset_index()
+        )
 
 
 def _values(baseline: Baseline) -> Iterator[tuple[object, ...]]:
-    units = _units(baseline)
-    for session, worker in _workers(baseline):
-        for metric, value in worker.values.items():
-            key = (baseline.environment, baseline.case, metric, units.get(metric, ""), baseline.sha)
-            yield (*key, session.id, session.created_at, worker.round, worker.samples, value)
-
-
-def _summary(baseline: Baseline) -> Iterator[tuple[object, ...]]:
-    units = _units(baseline)
-    values: dict[str, list[float]] = {}
-    for _, worker in _workers(baseline):
-        for metric, value in worker.values.items():
-            values.setdefault(metric, []).append(value)
-    for metric, recorded in sorted(values.items()):
-        key = (baseline.environment, baseline.case, metric, units.get(metric, ""), baseline.sha)
-        numbers = (median(recorded), min(recorded), max(recorded))
-        yield (*key, baseline.created_at, len(baseline.sessions), len(recorded), *numbers)
-
-
-def _workers(baseline: Baseline) -> Iterator[tuple[StoredSession, StoredWorker]]:
-    return ((session, worker) for session in baseline.sessions for worker in session.workers)
-
-
-def _units(baseline: Baseline) -> dict[str, str]:
-    return {metric.name: metric.unit for metric in (*METRICS.values(), *baseline.extra_metrics)}
+    metrics = (*METRICS.values(), *baseline.extra_metrics)
+    units = {metric.name: metric.unit for metric in metrics}
+    for session in baseline.sessions:
+        for worker in session.workers:
+            for metric, value in worker.values.items():
+                unit = units.get(metric, "")
+                yield (
+                    *(baseline.environment, baseline.case, metric, unit, baseline.sha),
+                    *(session.id, session.created_at, worker.round, worker.samples, value),
+                )
