@@ -381,7 +381,7 @@ class BaselineStore:
         if not os.path.lexists(path):
             raise DamagedFile(
                 "damaged-baseline",
-                f"the baselines in {path.parent} can't be believed: {path} is missing",
+                f"the baselines in {path.parent} are not valid: {path} is missing",
                 "Restore it from git, or remove that folder and run `perfci baseline update`.",
             )
         environment = _decoded(path, Environment)
@@ -444,7 +444,7 @@ def _stays_inside(path: Path) -> bool:
 
 
 def _damaged(path: Path, why: str) -> DamagedFile:
-    return DamagedFile("damaged-baseline", f"the baseline {path} can't be believed: {why}", _ADVICE)
+    return DamagedFile("damaged-baseline", f"{path} is not a valid baseline: {why}", _ADVICE)
 
 
 def _compact(text: str) -> str:

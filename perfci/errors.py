@@ -10,7 +10,7 @@
     │   ├── UnbuiltCommit       a commit can't be checked out or built, or none of its files imports
     │   └── NoTimeToImport      the budget ended before a benchmark file was imported
     ├── OutsideError      (4)   git, disk, database or GitHub failed
-    │   └── DamagedFile         a stored file can't be believed: truncated, NaN, another schema
+    │   └── DamagedFile         a stored file is not valid: truncated, NaN, another schema
     └── Bug               (4)   perfci failed; made in ``cli/`` of whatever else was raised
 
 ``UnfitBenchmark``, ``UnfitCommit`` and ``UnbuiltCommit`` are each an ``UnmeasurableCommit``. The

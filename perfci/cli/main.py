@@ -83,7 +83,7 @@ class _LazyGroup(click.Group):
 )
 @click.version_option(VERSION, prog_name="perfci")
 def cli() -> None:
-    """A performance-regression gate for PyTorch whose verdicts are believed."""
+    """A performance-regression gate for PyTorch."""
 
 
 def main() -> None:

@@ -110,7 +110,7 @@ def _require_schema(schema: Any, name: str) -> None:
 def _damaged(name: str, why: str) -> DamagedFile:
     reason = clean_line(why, 600)  # the reason quotes an untrusted file
     return DamagedFile(
-        "damaged-report", f"{name} can't be believed: {reason}", "Write it again with --json."
+        "damaged-report", f"{name} is not a valid report: {reason}", "Write it again with --json."
     )
 
 

@@ -202,8 +202,7 @@ def _finite(merged: Merged) -> Merged:
     except CodecError as error:
         raise DamagedFile(
             "damaged-report",
-            f"the reports of {merged.report.environment.key!r} can't be believed: merged they "
-            f"give {error}",
+            f"the merged reports of {merged.report.environment.key!r} give {error}",
             "Measure the shards again.",
         ) from error
     return merged

@@ -66,7 +66,7 @@ def test_a_row_has_codes_and_arguments_beside_its_words() -> None:
 def test_a_strangers_finding_that_is_none_is_a_damaged_file(finding: dict[str, Any]) -> None:
     plain = plain_report()
     plain["results"][0]["findings"] = [finding]
-    with pytest.raises(DamagedFile, match="can't be believed"):
+    with pytest.raises(DamagedFile, match="is not a valid report"):
         read_report(json.dumps(plain))
 
 
@@ -88,7 +88,7 @@ def test_a_strangers_finding_that_is_none_is_a_damaged_file(finding: dict[str, A
 def test_a_strangers_reason_that_is_none_is_a_damaged_file(reason: dict[str, Any]) -> None:
     plain = plain_report()
     plain["verdict"]["findings"] = [reason]
-    with pytest.raises(DamagedFile, match="can't be believed"):
+    with pytest.raises(DamagedFile, match="is not a valid report"):
         read_report(json.dumps(plain))
 
 
