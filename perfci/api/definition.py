@@ -133,7 +133,7 @@ def benchmark(
     ``ids`` names values whose text can't stand in an id. ``skip`` is a reason, or a function of
     the axes that returns a reason or None. ``timeout`` is in s, for each step of a worker.
     ``thresholds`` are shares per metric ("5%" or 0.05), or amounts for metrics that may be zero.
-    ``metrics`` limits what is reported.
+    ``metrics`` are the only ones reported, by default all.
     Raises BenchmarkError with file and line if the definition is wrong.
     """
 

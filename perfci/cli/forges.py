@@ -36,7 +36,7 @@ from perfci.report.clean import clean_lines
     "--repository",
     envvar="GITHUB_REPOSITORY",
     metavar="OWNER/NAME",
-    help="The repository of the pull request (default: that of the job).",
+    help="The repository of the pull request (default: the job's).",
 )
 @click.option(
     "--author",
@@ -50,14 +50,14 @@ from perfci.report.clean import clean_lines
     type=FILE,
     default=Path("perfci-comment.md"),
     show_default=True,
-    help="The comment's text is left here before anything is posted.",
+    help="Write the comment's text here before anything is posted.",
 )
 @click.option(
     "--page",
     "page_file",
     type=FILE,
     metavar="FILE",
-    help="Leave the report's page here, as it is judged; a second report's is FILE-2.",
+    help="Write the report's page here, with this verdict; a second report's is FILE-2.",
 )
 @click.option(
     "--details", default="", metavar="URL", help="Where that page will be; the comment links it."
@@ -74,7 +74,7 @@ from perfci.report.clean import clean_lines
 def comment_command(exit_with_verdict: bool, **given: Any) -> int:
     """Leave the REPORTs, one per environment, as one comment and one check on their pull request.
 
-    The pull request is that of the event or of --pull. A report never names it. A merge group gets
+    The event or --pull names the pull request, never a report. A merge group gets
     the check alone. The token is read from GITHUB_TOKEN. Keep it away from the job that runs the
     pull request's code.
     """

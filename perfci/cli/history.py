@@ -38,7 +38,7 @@ _FAILURES_SHOWN = 5
 
 @click.group("history", epilog="Example: perfci history export")
 def history_command() -> None:
-    """Import, export and acknowledge what was recorded."""
+    """Import and export recorded runs, and acknowledge changes."""
 
 
 @history_command.command("import", epilog="Example: perfci history import .asv/results/ old.jsonl")
@@ -46,10 +46,10 @@ def history_command() -> None:
 @history_option
 @config_option
 def import_files(files: tuple[Path, ...], history: str | None) -> None:
-    """Add what FILES hold: exports, SQLite histories, or other tools' results.
+    """Import FILES: exports, SQLite histories, or other tools' results.
 
     asv (its results folder, or files), pytest-benchmark and Google Benchmark are
-    recognised by what they hold. A run that is there already isn't added again.
+    recognised by their content. A run that is there already isn't added again.
     """
     from perfci.history.interchange import importer
 

@@ -89,7 +89,7 @@ def calibrate_command(
 def doctor_command(python: str | None) -> int:
     """Show what on this machine makes measurements worse or impossible, and what to do.
 
-    Exits with 3 when measuring is impossible. With -q only problems are shown.
+    Exits with 3 when measuring is impossible. With -q, show only problems.
     """
     from perfci.commands.project import cache_folder, interpreter
     from perfci.measure.machine.doctor import examine

@@ -113,7 +113,7 @@ def compare_command(
 @click.option(
     "--if-stored",
     is_flag=True,
-    help="Exit with 0 and a notice where no baseline is stored, instead of 2.",
+    help="Exit with 0 and a notice if no baseline is stored, instead of 2.",
 )
 @shard_option
 @slurm_options
@@ -182,7 +182,7 @@ def run_command(rev: str, verbose: bool, **given: Any) -> int:
 def list_command(rev: str, selection: str, python: str | None, *, as_json: bool) -> int:
     """List the cases of REV (default: the working tree), one per line: id, place, tags, skips.
 
-    With -q only the ids.
+    With -q, print only the ids.
     """
     from perfci.commands.compare import list_cases
     from perfci.commands.project import open_project

@@ -182,7 +182,7 @@ measuring_options = stack(
         type=int,
         expose_value=False,
         callback=_set_key,
-        help=f"Least rounds a case; fewer than {DECIDING_ROUNDS} are a quick look: no verdict.",
+        help=f"Minimum rounds of a case; fewer than {DECIDING_ROUNDS} give no verdict.",
     ),
     click.option(
         "--budget",
@@ -223,7 +223,7 @@ history_option = click.option(
     "else the repository's own file in your data folder).",
 )
 record_options = stack(
-    click.option("--record", is_flag=True, help="Add what was measured to the history."),
+    click.option("--record", is_flag=True, help="Add the measurements to the history."),
     history_option,
 )
 showing_options = stack(

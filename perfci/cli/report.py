@@ -187,7 +187,7 @@ class _FormatOption(click.Option):
 def report_command(file: Path, form: str | None, output: Path | None, verbose: bool) -> None:
     """Render FILE, a `perfci.report/1` JSON file (`-` for standard input), in any format.
 
-    With -q the verdict's line alone, of a terminal.
+    With -q, print only the verdict line.
     """
     from perfci.commands.project import load_report, report_in
     from perfci.report.exporters.json import MOST_BYTES

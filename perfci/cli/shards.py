@@ -155,7 +155,7 @@ def _measure_by_slurm(
     cls=ExportingCommand,
     required="json",
     epilog="Example: perfci merge shards/*.json --expect 4 --json report.json\n\n"
-    "Exit codes: those of compare; 3 also where a shard is missing.",
+    "Exit codes: as for compare; also 3 if a shard is missing.",
 )
 @click.argument("files", nargs=-1, required=True, type=FILE)
 @click.option(

@@ -48,9 +48,7 @@ _UNMEASURED = (
 @click.option("--html", type=FOLDER, metavar="DIR", help="Write a site that opens from disk.")
 @click.option("--markdown", type=FILE, help="Write a summary, for a job or an issue.")
 @click.option("--json", "json_path", type=FILE, help="Write all results for programs.")
-@click.option(
-    "--no-remember", is_flag=True, help="Keep what is new now as new for the next report."
-)
+@click.option("--no-remember", is_flag=True, help="Report the new changes as new again next time.")
 @config_option
 def trend_command(
     history: str | None,
@@ -121,7 +119,7 @@ def trend_command(
 @python_option
 @allow_token_option
 @hour_option
-@click.option("--restart", is_flag=True, help="Forget what an earlier start measured.")
+@click.option("--restart", is_flag=True, help="Forget the measurements of an earlier start.")
 @click.option("--json", "json_path", type=FILE, help="Write the answer here.")
 def bisect_command(
     wanted: str,
@@ -177,7 +175,7 @@ def explain_command(
     head: str,
     **given: Any,
 ) -> int:
-    """Look for what differs inside of cases, between BASE and HEAD or the sides of a REPORT.
+    """Find differences inside cases, between BASE and HEAD or the sides of a REPORT.
 
     Both sides run again, in fresh processes under instruments. Nothing is measured and no verdict
     is given. Of a report, only cases that moved are looked at. HEAD defaults to the working tree.

@@ -103,7 +103,7 @@ def check(
     """Measure ``head`` against the repository's stored baseline, and return the report.
 
     Cases that the stored numbers don't decide are measured in pairs, unless not ``confirm``. The
-    other arguments are those of ``compare``. UsageError ``no-baseline`` where nothing is stored.
+    other arguments are as for ``compare``. Raises UsageError ``no-baseline`` if nothing is stored.
     """
     from perfci.commands.compare import MeasureOptions
     from perfci.commands.revisions import check_revision
@@ -127,8 +127,8 @@ def load(path: PathName) -> Report | Baselines | History:
     """Return the stored results at ``path``. Each has ``to_frame()``.
 
     A ``Report`` is read from the JSON that ``--json`` wrote. ``Baselines`` are read from their
-    folder, or that of one environment, and a ``History`` from its SQLite file, its export as JSON
-    lines, or ``postgresql://…``. OutsideError if it can't be read.
+    folder, or one environment's folder, and a ``History`` from its SQLite file, its export as JSON
+    lines, or ``postgresql://…``. Raises OutsideError if it can't be read.
     """
     from perfci.commands.project import report_in
 

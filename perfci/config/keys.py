@@ -173,7 +173,7 @@ class MetricTable(Struct, frozen=True, forbid_unknown_fields=True):
         | UnsetType
     ) = UNSET
     undecided: (
-        Annotated[Undecided, about("What an inconclusive comparison makes of the verdict.", "pass")]
+        Annotated[Undecided, about("The verdict of an inconclusive comparison.", "pass")]
         | UnsetType
     ) = UNSET
     share: (
@@ -266,7 +266,7 @@ class MeasureSettings:
     ] = 600.0
     rounds: Annotated[
         int,
-        about("Least rounds of a case. Fewer than 5 are a quick look: no verdict.", 8, ge=2),
+        about("Minimum rounds of a case. Fewer than 5 give no verdict.", 8, ge=2),
     ] = DECIDING_ROUNDS
     max_rounds: Annotated[
         int, about("Most rounds of a case; a larger `rounds` raises it.", 40, ge=2)
