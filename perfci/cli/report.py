@@ -103,11 +103,10 @@ def _terminal_text(report: Report, *, verbose: bool, color: bool) -> Clean:
 
 def verdict_line(report: Report) -> Clean:
     """Return the verdict and what matters most, in one sentence."""
-    from perfci.report.outline import headline, injected_text, outline
+    from perfci.report.view import ReportView
 
-    alone = report.is_one_sided
-    text = "; ".join(filter(None, (injected_text(report), headline(outline(report)))))
-    line = f"{'run' if alone else report.verdict.status}: {text}"
+    view = ReportView(report)
+    line = f"{view.word}: {'; '.join((*view.warnings, view.headline))}"
     return clean_lines(clean_line(line, 2000) + "\n")
 
 

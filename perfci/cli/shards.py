@@ -178,7 +178,7 @@ def merge_command(
     `-` the report itself. Of several environments, each has its key before the file's suffix.
     """
     from perfci.commands.shards import merge_reports
-    from perfci.report.outline import headline, outline
+    from perfci.report.view import ReportView
 
     policy = configuration_here()[1].policy
     codes = []
@@ -186,7 +186,7 @@ def merge_command(
         show_texts(merged.shown)
         if not merged.shown:
             say(str(merged.outputs["json"]))
-        verdict = f"{merged.report.verdict.status} — {headline(outline(merged.report))}"
+        verdict = f"{merged.report.verdict.status} — {ReportView(merged.report).headline}"
         say(f"perfci: {clean_line(verdict, 600)}", err=True)
         codes.append(merged_code(merged, strict=policy.strict))
     return worst_code(codes)

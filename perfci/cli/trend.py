@@ -182,7 +182,7 @@ def explain_command(
     """
     from perfci.commands.project import open_project
     from perfci.commands.revisions import ExplainedSides, explain, sides_of_report
-    from perfci.report.rows import lines_of_why
+    from perfci.report.why import lines_of_why
 
     path = Path(report_or_base)
     if not head and path.is_file():

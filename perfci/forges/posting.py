@@ -31,8 +31,9 @@ from perfci.forges.github import (
 from perfci.model.report import Comparison, Report
 from perfci.report.clean import clean_line, escape, sentences
 from perfci.report.exporters.markdown import MARKER
-from perfci.report.outline import gates, headline, outline, shown_failures
-from perfci.report.rows import change_text
+from perfci.report.outline import shown_failures
+from perfci.report.rows import Row
+from perfci.report.view import WORST_FIRST, ReportView
 from perfci.units import counted, first_of
 
 Conclusion = Literal["success", "failure", "neutral"]
@@ -53,8 +54,6 @@ _LAST_LINE = 10_000_000
 """Largest line number that is believed."""
 _NAMED = re.compile(r"(?P<file>[^:\n]+):(?P<line>[1-9]\d{0,7}): (?P<text>.*)", re.DOTALL)
 """A failure's message that begins with the line of the user's code that is to blame."""
-_WORST_FIRST = ("fail", "error", "inconclusive", "pass")
-"""Verdicts, the worst first."""
 _COMPARING = ("compare", "check")
 """Commands whose reports compare two sides."""
 
@@ -257,10 +256,10 @@ def conclusion(reports: Sequence[Report], *, strict: bool = False) -> Conclusion
 
 def verdict_title(reports: Sequence[Report]) -> str:
     """Return the worst report's verdict in one line of plain text."""
-    worst = min(reports, key=lambda report: _WORST_FIRST.index(report.verdict.status))
+    worst = min(reports, key=lambda report: WORST_FIRST.index(report.verdict.status))
     flaws = "".join(f"{flaw}: " for flaw in _flaws(worst))
     many = f" (worst of {counted(len(reports), 'environment')})" if len(reports) > 1 else ""
-    title = f"{flaws}{worst.verdict.status}: {headline(outline(worst))}"
+    title = f"{flaws}{worst.verdict.status}: {ReportView(worst).headline}"
     return clean_line(title, _LONGEST_TITLE - len(many)) + many
 
 
@@ -323,7 +322,7 @@ def _at_definitions(report: Report) -> Iterator[tuple[_ReviewedLine | None, str,
         if row.status != "regressed" or definition is None or (row.case, row.metric) in named:
             continue
         place = _place(definition.file, definition.line, f"{row.metric} regressed", "")
-        yield place, f"{row.case}: {change_text(row)}", _level(row)
+        yield place, f"{row.case}: {Row(row).change}", _level(row)
 
 
 def _place(file: str, line: int, title: str, text: str) -> _ReviewedLine | None:
@@ -338,4 +337,4 @@ def _place(file: str, line: int, title: str, text: str) -> _ReviewedLine | None:
 def _level(row: Comparison | None) -> Level:
     if row is None or row.status != "regressed":
         return "notice"
-    return "failure" if gates(row) else "warning"
+    return "failure" if Row(row).gates else "warning"

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from perfci.calibrate import Calibration, SeenMetric
 from perfci.model.codec import to_plain
-from perfci.report.clean import Clean, clean_line, clean_prose, clean_styled
+from perfci.report.clean import Clean, clean_line, clean_styled
 from perfci.report.exporters.json import json_text
 from perfci.report.terminal import text_console, wrapped
 from perfci.units import counted, format_duration, format_share
@@ -56,7 +56,7 @@ def render_calibration(
 
 def _parts(calibration: Calibration, width: int, *, verbose: bool) -> Iterator[RenderableType]:
     def prose(text: str, style: str = "", indent: int = 0) -> Iterator[Text]:
-        return wrapped(clean_prose(text, 600), indent, width, style)
+        return wrapped(text, indent, width, style)
 
     yield from prose(
         f"perfci: {headline(calibration)}", "bold red" if calibration.untrusted else "bold"

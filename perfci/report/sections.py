@@ -7,35 +7,21 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from perfci.model.report import Comparison, Report
-from perfci.model.run import Side
-from perfci.report.case_tables import case_tables
-from perfci.report.outline import (
-    GROUPS,
-    Outline,
-    RowGroup,
-    gates,
-    grouped_failures,
-    headline,
-    other_reasons,
-    shown_failures,
-    undecided_warnings,
-)
-from perfci.report.rows import metric_words, replay_line, whys
-from perfci.units import counted, first_of, listed
+from perfci.model.report import Report
+from perfci.report.outline import GROUPS, RowGroup
+from perfci.report.replay import replay_line
+from perfci.report.rows import Row, metric_words
+from perfci.report.view import ReportView, mark_of
+from perfci.units import counted, first_of, format_share, listed
 
 Section = Mapping[str, Any]
 _OPEN = ("undecided", "not_comparable", "not_measured")
 """Groups that leave a case undecided."""
 _MOST_ACCEPTED = 5
 """Regressions that each get a table to paste that accepts them. More share one."""
-MOST_REASONS = 5
-MOST_TABLE_ROWS = 1_000
-"""Rows that a table is made of. A comment has room for fewer, and an untrusted report may hold
-20,000."""
 _MOST_ROWS = 8
 """Open rows of all sections together."""
 _FEWEST_ROWS = 4
@@ -44,128 +30,83 @@ _MOST_METRICS = 3
 """Metrics that a fold's line names."""
 _MOST_FAILURES = 3
 """Open failures of a section."""
-_MARKS = {"fail": "\u274c", "error": "\U0001f4a5", "inconclusive": "\u2754", "pass": "\u2705"}
 
 
-def sections(outlines: Sequence[Outline], names: Sequence[str]) -> tuple[Section, ...]:
-    """Return a section for each of ``outlines``, in order. ``names`` are the environments'."""
-    most = max(_FEWEST_ROWS, _MOST_ROWS // len(outlines))
-    parts = []
-    for rows, name in zip(outlines, names, strict=True):
-        section = _section(rows, name, most)
-        folds = [fold for fold in _folds(section) if fold[-1]]
-        section["folded"] = ", ".join(
-            f"{count} {group.counted}{_metrics(rows, group)}" for group, _, count in folds
-        )
-        shown = ((group, entries) for group, entries, _ in folds if entries)
-        section["folds"] = sorted(shown, key=lambda fold: fold[0].last)
-        parts.append(section)
-    return tuple(parts)
+def sections(views: Sequence[ReportView], names: Sequence[str]) -> tuple[Section, ...]:
+    """Return a section for each of ``views``, in order. ``names`` are the environments'."""
+    most = max(_FEWEST_ROWS, _MOST_ROWS // len(views))
+    return tuple(_section(view, name, most) for view, name in zip(views, names, strict=True))
 
 
-def _metrics(rows: Outline, group: RowGroup) -> str:
-    """Return the metrics of the rows too noisy to say, none of which fails the report."""
-    if group is not GROUPS["unseen"]:
-        return ""
-    metrics = dict.fromkeys(metric_words(row.metric) for row in rows.groups["unseen"])
-    return f" ({first_of(list(metrics), _MOST_METRICS)}; none gates)"
-
-
-def _section(rows: Outline, name: str, most: int) -> dict[str, Any]:
-    """Return the section's values but its folds.
-
-    ``shown`` are the open rows: the rows that fail the report, or else the undecided rows, or else
-    all rows that moved. ``most`` is the largest number of them.
-    """
-    report = rows.report
-    failures = grouped_failures(shown_failures(report))
-    failed = {case for _, cases in failures for case in cases}
-    moved = [row for row in rows.moved if not (row.status == "failed" and row.case in failed)]
-    shown = _deciding(rows, moved)[:most]
-    measured = rows.groups["new"] if report.is_one_sided else ()
-    folded = _folded_rows(rows, (*shown, *measured), failed)
-    return {
-        "name": name,
-        "mark": mark_of(verdict_word(report), part=bool(report.shard)),
-        "title": title(rows),
-        "alone": report.is_one_sided,
-        "measured": measured,
-        "tally": _tally(rows),
-        "how": _how(report, name),
-        "head_sha": "" if report.head.dirty else report.head.sha,
-        "reasons": other_reasons(rows),
-        "sides": _sides(report),
-        "shown": shown,
-        "warnings": undecided_warnings(report),
-        "groups": folded,
-        "below": _below(folded, report),
-        "tests": _tested(moved, rows),
-        "modes": case_tables(report),
-        **_why(report, shown),
-        "failures": failures[:_MOST_FAILURES],
-        "more_failures": failures[_MOST_FAILURES:],
+def _section(view: ReportView, name: str, most: int) -> Section:
+    """Return one section. ``shown`` are its open rows, at most ``most`` of them."""
+    report = view.report
+    moved = [row for row in view.moved if not view.is_shown_as_failure(row)]
+    shown = _deciding(view, moved)[:most]
+    above = set(shown) | set(view.groups["new"] if report.is_one_sided else ())
+    groups = {
+        name: [row for row in rows if row not in above and not view.is_shown_as_failure(row)]
+        for name, rows in view.groups.items()
+    }
+    places = {case: place for place, case in enumerate(dict.fromkeys(row.case for row in shown))}
+    whys = sorted(view.whys, key=lambda why: places.get(why.case, len(places)))
+    folded = {
+        "more_because": whys[_MOST_ROWS:],
+        "inside": [why for why in view.whys if why.more],
+        "more_failures": view.failures[_MOST_FAILURES:],
         "skipped": list(report.skipped.items()),
         "not_measured": list(report.not_measured.items()),
+    }
+    folds = [fold for fold in _folds(groups, folded) if fold[-1]]
+    return {
+        "view": view,
+        "name": name,
+        "tally": _tally(view),
+        "how": _how(report, name),
+        "shown": shown,
+        "below": _below(groups, report),
+        "tests": _tested(moved, view),
+        "because": whys[:_MOST_ROWS],
+        "failures": view.failures[:_MOST_FAILURES],
         "next_step": _next_step(report, shown),
         "replay": replay_line(
             report, dict.fromkeys(row.case for row in shown), _rounds(report, shown)
         ),
-        "accept": _acceptance(row for row in shown if row.status == "regressed" and gates(row)),
+        "accept": _acceptance(row for row in shown if row.of.status == "regressed" and row.gates),
+        "folded": ", ".join(
+            f"{count} {group.counted}{_metrics(view, group)}" for group, _, count in folds
+        ),
+        "folds": sorted(
+            ((group, entries) for group, entries, _ in folds if entries),
+            key=lambda fold: fold[0].last,
+        ),
     }
 
 
-def verdict_word(report: Report) -> str:
-    """Return the verdict's word, or ``run`` for a report that compares nothing."""
-    return "run" if report.is_one_sided else report.verdict.status
+def _metrics(view: ReportView, group: RowGroup) -> str:
+    """Return the metrics of the rows too noisy to say, none of which fails the report."""
+    if group is not GROUPS["unseen"]:
+        return ""
+    metrics = dict.fromkeys(metric_words(row.of.metric) for row in view.groups["unseen"])
+    return f" ({first_of(list(metrics), _MOST_METRICS)}; none gates)"
 
 
-def status_of(report: Report) -> str:
-    """Return the verdict's word. For one shard of a report, name the shard, too."""
-    status = verdict_word(report)
-    return f"{status} (shard {report.shard} alone)" if report.shard else status
-
-
-def mark_of(status: str, *, part: bool = False) -> str:
-    """Return the emoji before a verdict, or "" for a run. A shard that passes gets no pass mark."""
-    return _MARKS.get("inconclusive" if part and status == "pass" else status, "")
-
-
-def title(rows: Outline) -> str:
-    """Return the verdict in one line, with the counts of what the table below it shows."""
-    report = rows.report
-    text = headline(rows)
-    match verdict_word(report):
-        case "fail":
-            text = _failing(rows)
-        case "inconclusive" if report.interrupted:
-            undecided = f"cut short, {_open_rows(rows)} not decided"
-            text = undecided if rows.undecided else f"cut short: {text}"
-        case "inconclusive" if report.verdict.looks_slower:
-            pass
-        case "inconclusive" if rows.undecided and _is_of_rows(report):
-            text = f"undecided: {_open_rows(rows)}"
-        case "inconclusive":
-            text = f"undecided: {text}"
-        case "error":
-            text = f"error: {text}"
-    return f"{text} (shard {report.shard} alone)" if report.shard else text
-
-
-def _tally(rows: Outline) -> str:
+def _tally(view: ReportView) -> str:
     """Return how many cases failed, are undecided and passed, or "" if all passed."""
-    marks = {failure.case: "fail" for failure in rows.report.failures}
+    marks = dict.fromkeys(view.failed, "fail")
     worst_first = ("regressed", *_OPEN, *(GROUPS.keys() - {"regressed", "new", "removed", *_OPEN}))
     for name in worst_first:
-        mark = "fail" if name == "regressed" else "inconclusive" if name in _OPEN else "pass"
-        for row in rows.groups[name]:
-            marks.setdefault(row.case, mark)
+        word = "fail" if name == "regressed" else "inconclusive" if name in _OPEN else "pass"
+        for row in view.groups[name]:
+            marks.setdefault(row.case, word)
     counts = Counter(marks.values())
-    if rows.report.is_one_sided or counts.keys() <= {"pass"}:
+    if view.report.is_one_sided or counts.keys() <= {"pass"}:
         return ""
-    return " ".join(f"{mark} {counts[name]}" for name, mark in _MARKS.items() if counts[name])
+    words = ("fail", "inconclusive", "pass")
+    return " ".join(f"{mark_of(word)} {counts[word]}" for word in words if counts[word])
 
 
-def by_case(rows: Sequence[Comparison]) -> list[Comparison]:
+def by_case(rows: Sequence[Row]) -> list[Row]:
     """Return the rows of each case together, the cases in the order of their first row."""
     places: dict[str, int] = {}
     for row in rows:
@@ -173,73 +114,25 @@ def by_case(rows: Sequence[Comparison]) -> list[Comparison]:
     return sorted(rows, key=lambda row: places[row.case])
 
 
-def _failing(rows: Outline) -> str:
-    """Return how many regressions there are in how many cases, and how many cases failed."""
-    worse = [row for row in rows.moved if row.status == "regressed" and gates(row)]
-    failed = {failure.case for failure in shown_failures(rows.report)}
-    cases = counted(len({row.case for row in worse}), "case")
-    parts = [f"{counted(len(worse), 'regression')} in {cases}"] if worse else []
-    if failed:
-        parts.append(f"{counted(len(failed), 'case')} failed")
-    return ", ".join(parts) or headline(rows)
+def _deciding(view: ReportView, moved: Sequence[Row]) -> Sequence[Row]:
+    """Return the rows that decide the verdict, the worst first.
 
-
-def _open_rows(rows: Outline) -> str:
-    cases = counted(len({row.case for row in rows.undecided}), "case")
-    return f"{counted(len(rows.undecided), 'comparison')} in {cases}"
-
-
-def _is_of_rows(report: Report) -> bool:
-    """Return whether the verdict's first reason is an undecided row, which the table shows."""
-    return bool(report.verdict.findings) and report.verdict.findings[0].code == "undecided"
-
-
-def sides_of(report: Report) -> tuple[str, ...]:
-    """Return the compared sides in words, base first; for a run alone the measured side."""
-    return tuple(_side(side) for side in _sides(report))
-
-
-def _sides(report: Report) -> tuple[Side | None, ...]:
-    return (report.head,) if report.is_one_sided else (report.base, report.head)
-
-
-def _side(side: Side | None) -> str:
-    if side is None:
-        return "no baseline"
-    short = side.sha[:12]
-    text = side.rev if not short or short in side.rev else f"{side.rev} ({short})"
-    return text + (" with uncommitted changes" if side.dirty else "")
-
-
-def _deciding(rows: Outline, moved: Sequence[Comparison]) -> Sequence[Comparison]:
-    """Return the rows that decide the verdict, the worst first. For a pass: all moved rows."""
+    These are the rows that fail the report, or else the undecided rows, or else all moved rows.
+    """
     bad = [
-        row for row in moved if row.status == "failed" or (row.status == "regressed" and gates(row))
+        row
+        for row in moved
+        if row.of.status == "failed" or (row.of.status == "regressed" and row.gates)
     ]
-    accepted = [row for row in moved if row.accepted]
+    accepted = [row for row in moved if row.of.accepted]
     if bad:
         return [*bad, *accepted]
-    if rows.report.verdict.status == "inconclusive" and rows.undecided:
-        return [*rows.undecided, *accepted]
+    if view.word == "inconclusive" and view.undecided:
+        return [*view.undecided, *accepted]
     return moved
 
 
-def _folded_rows(
-    rows: Outline, shown: Sequence[Comparison], failed: Collection[str]
-) -> dict[str, list[Comparison]]:
-    """Return by group the rows that don't stand open and aren't shown as failures."""
-    above = set(map(id, shown))  # by id: comparing rows is slow, and a report may have 20,000
-    return {
-        name: [
-            row
-            for row in group
-            if id(row) not in above and not (row.status == "failed" and row.case in failed)
-        ]
-        for name, group in rows.groups.items()
-    }
-
-
-def _below(groups: Mapping[str, Sequence[Comparison]], report: Report) -> str:
+def _below(groups: Mapping[str, Sequence[Row]], report: Report) -> str:
     """Return the counts of the moved rows that are folded below, or nothing."""
     more = "more " if report.verdict.status == "inconclusive" else ""
     nouns = {
@@ -252,11 +145,28 @@ def _below(groups: Mapping[str, Sequence[Comparison]], report: Report) -> str:
     return f"Folded below: {listed(parts)}." if parts else ""
 
 
-def _tested(moved: Sequence[Comparison], rows: Outline) -> list[Comparison]:
-    tested_moved = (row for row in moved if row.p is not None or row.method == "exact")
-    others = (*rows.undecided, *rows.groups["unchanged"])
-    tested_others = (row for row in others if row.p is not None)
-    return [row for row in (*tested_moved, *tested_others) if row.gate != "info"]
+def _tested(moved: Sequence[Row], view: ReportView) -> list[Row]:
+    """Return the rows with a test, those that moved first. Rows for information have no place."""
+    others = (*view.undecided, *view.groups["unchanged"])
+    tested = [
+        *(row for row in moved if row.of.p is not None or row.of.method == "exact"),
+        *(row for row in others if row.of.p is not None),
+    ]
+    return [row for row in tested if row.of.gate != "info"]
+
+
+def unseen_text(rows: Sequence[Row]) -> str:
+    """Return one line on the undecided metrics that fail nothing, and how to see more of them."""
+    by_metric: dict[str, list[Row]] = {}
+    for row in rows:
+        by_metric.setdefault(row.of.metric, []).append(row)
+    texts = []
+    for metric, rows_of_metric in by_metric.items():
+        text = f"{metric} in {counted(len(rows_of_metric), 'case')}"
+        if known := [row.of.detectable for row in rows_of_metric if row.of.detectable is not None]:
+            text += f", at worst a change of {format_share(max(known))} was in sight"
+        texts.append(text)
+    return f"{'; '.join(texts)}. More `--rounds` show smaller changes."
 
 
 def _how(report: Report, name: str) -> str:
@@ -270,7 +180,7 @@ def _how(report: Report, name: str) -> str:
             return f"measured on {name}"
 
 
-def _rounds(report: Report, shown: Sequence[Comparison]) -> int:
+def _rounds(report: Report, shown: Sequence[Row]) -> int:
     """Return the rounds that would decide the rows that leave the verdict open, or 0 if unknown."""
     open_rows = {
         (reason.case, reason.metric)
@@ -280,15 +190,15 @@ def _rounds(report: Report, shown: Sequence[Comparison]) -> int:
     wanted = (
         finding.arguments.get("needed") or finding.arguments.get("rounds")
         for row in shown
-        for finding in row.findings
-        if (row.case, row.metric) in open_rows and finding.arguments.get("setting") == "rounds"
+        for finding in row.of.findings
+        if (row.case, row.of.metric) in open_rows and finding.arguments.get("setting") == "rounds"
     )
     return max((number for number in wanted if isinstance(number, int)), default=0)
 
 
-def _acceptance(rows: Iterable[Comparison]) -> str:
+def _acceptance(rows: Iterable[Row]) -> str:
     """Return the TOML tables for the configuration that accept ``rows``; one table for many."""
-    named = [(row.case, row.metric) for row in rows]
+    named = [(row.case, row.of.metric) for row in rows]
     if len(named) > _MOST_ACCEPTED:
         cases, metrics = ({*names} for names in zip(*named, strict=True))
         named = [
@@ -304,44 +214,34 @@ def _acceptance(rows: Iterable[Comparison]) -> str:
     return "\n\n".join(tables)
 
 
-def _next_step(report: Report, shown: Sequence[Comparison]) -> str:
+def _next_step(report: Report, shown: Sequence[Row]) -> str:
     """Return the words before the replay command: what it is for."""
     if report.interrupted:
         return "Measure the rest"
-    if any(row.status == "inconclusive" for row in shown):
+    if any(row.of.status == "inconclusive" for row in shown):
         return "To decide"
     return "Reproduce"
-
-
-def _why(report: Report, shown: Sequence[Comparison]) -> dict[str, Any]:
-    """Return why cases moved, those of ``shown`` rows first: in the open, and in folds."""
-    every = whys(report)
-    places = {case: place for place, case in enumerate(dict.fromkeys(row.case for row in shown))}
-    reasons = sorted(every, key=lambda reason: places.get(reason.case, len(places)))
-    return {
-        "because": reasons[:_MOST_ROWS],
-        "more_because": reasons[_MOST_ROWS:],
-        "inside": [why for why in every if why.more],
-    }
 
 
 _OTHER_FOLDS = (
     ("improved", "more_because", RowGroup("More reasons why", "more reasons why", "why")),
     ("improved", "inside", RowGroup("", "more that differ inside", "inside")),
     ("improved", "more_failures", RowGroup("More failed", "more failed", "failed")),
-    ("removed", "skipped", RowGroup("Skipped", "skipped", "skipped")),
-    ("removed", "not_measured", RowGroup("Not measured", "not measured", "lacking")),
+    ("removed", "skipped", RowGroup("Skipped", "skipped", "reasons")),
+    ("removed", "not_measured", RowGroup("Not measured", "not measured", "reasons")),
 )
-"""Folded lists that aren't groups of rows: the group of rows that each follows, its key in the
-section, and how it is shown."""
+"""Folded lists that aren't groups of rows: the group of rows that each follows, its key, and how it
+is shown."""
 
 
-def _folds(section: Section) -> Iterator[tuple[RowGroup, Sequence[Any], int]]:
+def _folds(
+    groups: Mapping[str, Sequence[Row]], others: Mapping[str, Sequence[Any]]
+) -> Iterator[tuple[RowGroup, Sequence[Any], int]]:
     """Yield each fold of the section: its group, the entries to show, and how many it has."""
     for name, group in GROUPS.items():
-        rows = section["groups"][name]
-        listed = [row for row in rows if row.gate != "info"] if name == "unchanged" else rows
-        yield group, listed, len(rows)
-        for after, entries, other in _OTHER_FOLDS:
+        rows = groups[name]
+        shown = [row for row in rows if row.of.gate != "info"] if name == "unchanged" else rows
+        yield group, shown, len(rows)
+        for after, key, other in _OTHER_FOLDS:
             if after == name:
-                yield other, section[entries], len(section[entries])
+                yield other, others[key], len(others[key])

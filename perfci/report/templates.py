@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 import perfci
-from perfci.report.clean import Safe, code, escape, fence, prose, sentences
+from perfci.report.clean import Safe, clean_block, clean_line, code, escape, fence, prose, sentences
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -57,14 +57,22 @@ def render_html(name: str, context: Mapping[str, Any]) -> bytes:
 
 @cache
 def _html() -> Environment:
-    environment = _environment()
-    environment.filters["prose"] = _prose
+    environment = _environment(
+        finalize=lambda value: value if isinstance(value, Markup) else clean_line(str(value), 1000)
+    )
+    environment.filters |= {"prose": _html_prose, "block": _html_block}
     return environment
 
 
-def _prose(text: str) -> Safe:
-    """Return a sentence escaped. Text between backticks becomes code."""
-    return Safe(_IN_BACKTICKS.sub(r"<code>\1</code>", str(Markup.escape(text))))
+def _html_prose(text: str) -> Safe:
+    """Return sentences escaped. Text between backticks becomes code."""
+    escaped = str(Markup.escape(clean_line(sentences(text), 1000)))
+    return Safe(_IN_BACKTICKS.sub(r"<code>\1</code>", escaped))
+
+
+def _html_block(text: str) -> Safe:
+    """Return the end of a text escaped, its lines as they are."""
+    return Safe(Markup.escape(clean_block(text)))
 
 
 def markdown_environment() -> Environment:
@@ -77,7 +85,7 @@ def markdown_environment() -> Environment:
         "code": code,
         "fence": fence,
         "sentences": sentences,
-        "unbroken": _unbroken,
+        "unbroken": unbroken,
         "breakable": _breakable,
     }
     return environment
@@ -97,7 +105,7 @@ def _environment(**options: Any) -> Environment:
     )
 
 
-def _unbroken(text: str) -> Safe:
+def unbroken(text: str) -> Safe:
     """Return ``text`` escaped, with blanks that don't break: a number stays with its unit."""
     return Safe(escape(text).replace(" ", "\N{NO-BREAK SPACE}"))
 

@@ -78,7 +78,7 @@
     const strip = row.change && row.change.low !== row.change.high && figure(title, element("div"));
     if (strip) figures.append(strip);
     figures.append(...lanes.map(({ made }) => made));
-    const terms = row.facts.flatMap(([term, text]) => [element("dt", {}, term), element("dd", {}, text)]);
+    const terms = row.facts.map((text, at) => element(at % 2 ? "dd" : "dt", {}, text)); // in turn
     const inner = [
       row.note && element("p", { class: "facts" }, row.note),
       figures.childElementCount ? figures : null,

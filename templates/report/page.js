@@ -5,13 +5,18 @@
   const PAGE = 200;
   const { element } = perfci;
 
+  // a row's fields by name, with the texts that rows share
   const unpacked = (payload) =>
-    payload.rows.map((row, place) => {
+    payload.rows.map((values, place) => {
+      const row = Object.fromEntries(payload.fields.map((name, at) => [name, values[at]]));
       const metricName = payload.metrics[row.metric] ?? "";
       return {
         ...row,
         place,
         metricName,
+        note: payload.texts[row.note],
+        facts: row.facts.map((at) => payload.texts[at]),
+        replay: payload.replay && row.selection && payload.replay + row.selection,
         statusName: payload.statuses[row.status],
         causeName: payload.causes[row.cause],
         text: `${row.case} ${metricName}`.toLowerCase(),

@@ -11,7 +11,7 @@ from perfci.model.finding import IN_WORDS, Reason, finding, stated
 from perfci.model.measuring import WorkerOutput
 from perfci.model.report import Comparison, Report, Verdict, VerdictStatus
 from perfci.model.words import reason_words
-from perfci.report.outline import headline, outline
+from perfci.report.view import ReportView
 from perfci.verdict.acceptance import enforced, with_caveat, with_unreported
 from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.decision import decide, placeholder
@@ -154,7 +154,7 @@ def test_a_gating_metric_that_every_case_has_and_the_report_lacks_is_removed() -
     assert now.verdict.reasons[0].startswith(
         "warning: a: latency_p50 (every case has latency_p50, and"
     )
-    assert headline(outline(now)).endswith("3 removed metrics (a latency_p50 and 2 more)")
+    assert ReportView(now).headline.endswith("3 removed metrics (a latency_p50 and 2 more)")
     here_too = {"a": ("cold_start",)}
     assert enforced(report, POLICY, here_too) is report
 
@@ -239,7 +239,7 @@ def test_a_benchmark_that_is_known_here_and_the_report_says_nothing_of_is_remove
     same = replace(paired("a[n=1]"), status="unchanged")
     report = with_unreported(passing(same), {"bench.py": ["a", "b"]}, POLICY)
     assert report.verdict.status == "pass"
-    assert headline(outline(report)) == "no regression in 1 case; 1 removed case"
+    assert ReportView(report).headline == "no regression in 1 case; 1 removed case"
     assert lacking(passing()) == ["a", "b", "c"]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from perfci.model.finding import NOTHING_EXERCISED, finding
 from perfci.model.report import Comparison, Report, Verdict
-from perfci.report.outline import headline, other_reasons, outline
+from perfci.report.view import ReportView
 from perfci.verdict.acceptance import enforced
 from perfci.verdict.decision import with_verdict
 from perfci.verdict.merge import joined_findings
@@ -27,13 +27,13 @@ def decided(rows: tuple[Comparison, ...] = (), *, strict: bool = False, part: st
 def test_a_pass_says_so_first_and_once() -> None:
     report = decided()
     assert report.verdict.status == "pass"
-    assert headline(outline(report)).startswith(f"{SAID}; no regression in ")
-    assert other_reasons(outline(report)) == ()
+    assert ReportView(report).headline.startswith(f"{SAID}; no regression in ")
+    assert ReportView(report).reasons == ()
 
 
 def test_a_strict_policy_does_not_let_it_pass_also_where_it_is_enforced_elsewhere() -> None:
     assert decided(strict=True).verdict.status == "inconclusive"
-    assert headline(outline(decided(strict=True))) == SAID
+    assert ReportView(decided(strict=True)).headline == SAID
     held = enforced(decided(), replace(POLICY, strict=True))
     assert held.verdict.status == "inconclusive"
     assert held.verdict.findings[0].code == NOTHING_EXERCISED

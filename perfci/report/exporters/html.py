@@ -10,55 +10,25 @@ from __future__ import annotations
 import base64
 import hashlib
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable
 from typing import Any
 
-from perfci.model.case import Failure
 from perfci.model.report import Comparison, Estimate, Report
-from perfci.model.run import Environment
 from perfci.model.status import traits
-from perfci.report.case_tables import CaseTable, case_tables
-from perfci.report.clean import Clean, Safe, clean_block, clean_line, clean_lines, sentences
+from perfci.report.clean import Clean, Safe, clean_line, clean_lines
 from perfci.report.drawing import literal
 from perfci.report.links import environment_names
-from perfci.report.outline import (
-    GROUPS,
-    MOVED,
-    Outline,
-    headline,
-    injected_text,
-    other_reasons,
-    outline,
-    part_text,
-    shown_failures,
-    undecided_warnings,
-)
-from perfci.report.rows import (
-    BLAME,
-    change_text,
-    effect_text,
-    freedom_text,
-    has_numbers,
-    interval_text,
-    limit_text,
-    measured_text,
-    note,
-    p_text,
-    replay_command,
-    selection_of,
-    side_text,
-    status_text,
-    whys,
-)
-from perfci.report.sections import sides_of, status_of
+from perfci.report.outline import GROUPS, MOVED
+from perfci.report.replay import replay_command, selection_of
+from perfci.report.rows import BLAME, Row
 from perfci.report.templates import read_template, render_html
-from perfci.units import counted, format_duration, format_share
-from perfci.verdict.caveats import cause_of
+from perfci.report.view import ReportView, side_words
+from perfci.units import counted
 from perfci.verdict.policy import margin
 
 HELP = "Write the report as one HTML page here."
-MOST_ROWS, MOST_FAILURES, MOST_LINES = 40, 40, 200
-"""Rows, failures and lines of a list that the page shows at once. Its search finds all rows."""
+MOST_ROWS, MOST_LINES = 40, 200
+"""Rows and lines of a list that the page shows at once. Its search finds all rows."""
 STYLES = ("trend/trend.css", "report/page.css")
 THEME = ("trend/theme.js",)
 """The script that runs before the first paint."""
@@ -69,32 +39,68 @@ SCRIPTS = (
 )  # fmt: skip
 _WORSE = frozenset({"fail", "error"})
 _LONGEST_NOTE = 600
-_TESTS = {
-    "paired_t": "paired t, of each round's two processes",
-    "welch_t": "Welch's t, of unpaired processes",
-    "exact": "none: all processes of a side agree",
-}
-_GATES = {"fail": "fails the report", "warn": "warns", "info": "informs"}
+FIELDS = (
+    "case", "metric", "unit", "status", "cause", "sense", "size", "interval", "before", "after",
+    "note", "facts", "selection", "change", "sides", "paired",
+)  # fmt: skip
+"""The fields of a row in the scripts' data, in order."""
 
 
 def render(report: Report) -> Clean:
     """Return the page."""
     style, theme, script = (_joined(names) for names in (STYLES, THEME, SCRIPTS))
-    rows = outline(report)
+    view = ReportView(report)
+    better = any(row.of.status == "improved" for row in view.moved)
+    mood = "worse" if report.verdict.status in _WORSE else "better" if better else "steady"
+    named = {"Environment": report.environment, "Base's environment": report.base_environment}
     context = {
-        **_first(rows),
-        **_lists(rows),
-        **_tables(report),
-        **_measured(rows),
+        **_lists(view),
+        "most_rows": MOST_ROWS,
+        "most_lines": MOST_LINES,
+        "root": "",
+        "version": report.perfci_version,
+        "created": report.created_at[:16].replace("T", " "),
+        "view": view,
+        "report": report,
+        "mood": mood,
+        "sides": tuple(map(side_words, view.sides)),
+        "modes": sorted(view.tables(every=True), key=lambda table: not table.changed),
+        "scope": f"{counted(len(view.rows), 'comparison')} of {counted(view.cases, 'case')}; "
+        f"{view.rounds}; {environment_names((report,))[0]}",
+        "environments": [(name, each) for name, each in named.items() if each],
+        "blame": BLAME,
         "policy": _policy(style, (theme, script)),
         "style": Safe(style),
         "theme": Safe(theme),
         "script": Safe(script),
-        "drawn": Safe(literal(payload(report)).decode()),
-        "count": counted(len(report.results), "comparison"),
-        "blame": BLAME,
+        "drawn": Safe(literal(payload(view)).decode()),
     }
     return clean_lines(render_html("report/page.html.j2", context).decode())
+
+
+def _lists(view: ReportView) -> dict[str, Any]:
+    """Return the rows that stand open, by title, each with its reasons; and all other reasons.
+
+    Only a case's first row has the case's reasons.
+    """
+    reasons: dict[str, list[str]] = {}
+    for why in view.whys:
+        about = f"{why.metric}: " if why.metric else ""
+        reasons.setdefault(why.case, []).extend((f"{about}{why.placed}", *why.more))
+    opened: dict[str, list[Row]] = {MOVED: []}
+    for name, group in GROUPS.items():
+        if group.on_page:
+            rows = (row for row in view.groups[name] if not view.is_shown_as_failure(row))
+            opened.setdefault(group.on_page, []).extend(rows)
+    groups = {
+        title: {
+            "rows": [(row, reasons.pop(row.case, ())) for row in rows[:MOST_ROWS]],
+            "more": max(0, len(rows) - MOST_ROWS),
+        }
+        for title, rows in opened.items()
+    }
+    elsewhere = [(case, reason) for case, lines in reasons.items() for reason in lines]
+    return {"groups": groups, "elsewhere": elsewhere}
 
 
 def _joined(names: Iterable[str]) -> str:
@@ -111,195 +117,51 @@ def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def _first(rows: Outline) -> dict[str, Any]:
-    """Return the top of the page, for a reader who reads nothing else."""
-    report = rows.report
-    warnings = (injected_text(report), part_text(report))
-    texts = (*other_reasons(rows), *undecided_warnings(report))
-    reasons = [clean_line(reason, 1000) for reason in texts]
-    better = any(row.status == "improved" for row in rows.moved)
-    status = report.verdict.status
-    return {
-        "root": "",
-        "version": clean_line(report.perfci_version, 60),
-        "created": clean_line(report.created_at[:16].replace("T", " "), 30),
-        "status": status_of(report),
-        "headline": clean_line(headline(rows), 600),
-        "mood": "worse" if status in _WORSE else "better" if better else "steady",
-        "sides": tuple(map(clean_line, sides_of(report))),
-        "warnings": tuple(clean_line(text, 1000) for text in warnings if text),
-        "reasons": reasons[:MOST_LINES],
-        "more_reasons": max(0, len(reasons) - MOST_LINES),
-    }
+def payload(view: ReportView) -> dict[str, Any]:
+    """Return the scripts' data: the rows, in the report's order, and the choices of the filters.
 
-
-def _lists(rows: Outline) -> dict[str, Any]:
-    """Return the groups of rows that stand open, and the failures, each with its reasons."""
-    report = rows.report
-    failures = shown_failures(report)
-    failed = {failure.case for failure in failures}
-    moved = [row for row in rows.moved if not (row.status == "failed" and row.case in failed)]
-    lines = _Lines(report)
-    opened = {"moved": (MOVED, moved)} | {
-        name: (group.on_page, rows.groups[name])
-        for name, group in GROUPS.items()
-        if group.on_page not in {"", MOVED}
-    }
-    groups = [
-        {
-            "name": name,
-            "title": title,
-            "rows": tuple(map(lines.of, group[:MOST_ROWS])),
-            "more": max(0, len(group) - MOST_ROWS),
-        }
-        for name, (title, group) in opened.items()
+    A row is a list of ``FIELDS``. Its note and facts are indices of ``texts``, as rows share them.
+    """
+    kinds = sorted({row.of.status for row in view.rows}, key=lambda kind: (traits(kind).rank, kind))
+    metrics, causes, texts = _Places(), _Places(), _Places()
+    rows = [
+        (
+            clean_line(row.case) or "unnamed",
+            metrics.of(clean_line(row.metric, 100)) if row.has_numbers else -1,
+            clean_line(row.of.unit, 30),
+            kinds.index(row.of.status),
+            causes.of(row.cause),
+            row.sense,
+            clean_line(row.change),
+            clean_line(row.interval),
+            clean_line(row.before),
+            clean_line(row.after),
+            texts.of(clean_line(row.note.replace("`", ""), _LONGEST_NOTE)),
+            [texts.of(clean_line(text)) for fact in row.facts for text in fact],
+            selection_of(row.case),
+            _change(row.of),
+            (_side(row.of.base), _side(row.of.head)),
+            row.of.method == "paired_t",
+        )
+        for row in view.rows
     ]
     return {
-        "groups": groups,
-        "failures": tuple(map(_failure, failures[:MOST_FAILURES])),
-        "more_failures": max(0, len(failures) - MOST_FAILURES),
-        "elsewhere": lines.unshown()[:MOST_LINES],
-        "skipped": _pairs(report.skipped),
-        "more_skipped": max(0, len(report.skipped) - MOST_LINES),
-        "not_measured": _pairs(report.not_measured),
+        "fields": FIELDS,
+        "metrics": tuple(metrics),
+        "statuses": [kind.replace("_", " ") for kind in kinds],
+        "causes": tuple(causes),
+        "texts": tuple(texts),
+        "replay": replay_command(view.report),
+        "rows": rows,
     }
 
 
-class _Lines:
-    """Makes a line of each open row. Only a case's first line has the case's reasons."""
+class _Places(dict[str, int]):
+    """Texts with their places, in the order in which they came."""
 
-    def __init__(self, report: Report) -> None:
-        self._places = {id(row): place for place, row in enumerate(report.results)}
-        self._reasons: dict[str, list[str]] = {}
-        for why in whys(report):
-            about = f"{why.metric}: " if why.metric else ""
-            place = f" ({why.place})" if why.place else ""
-            self._add(why.case, f"{about}{why.text}{place}", *why.more)
-
-    def _add(self, case: str, *lines: str) -> None:
-        reasons = self._reasons.setdefault(case, [])
-        reasons += (clean_line(line, 1000) for line in lines)
-
-    def of(self, row: Comparison) -> dict[str, Any]:
-        """Return an open row's line. Its texts are cleaned, but not escaped."""
-        rises = None if row.ratio is None else row.ratio > 1.0
-        return {
-            **_texts(row),
-            "place": self._places[id(row)],
-            "metric": clean_line(row.metric, 100) if has_numbers(row) else "",
-            "status": status_text(row),
-            "rises": rises if row.difference is None else row.difference > 0,
-            "cause": cause_of(row),
-            "why": tuple(self._reasons.pop(row.case, ())[:MOST_LINES]),
-        }
-
-    def unshown(self) -> list[tuple[str, str]]:
-        """Return the reasons that no line has shown, with their cases."""
-        return [
-            (clean_line(case), reason)
-            for case, reasons in self._reasons.items()
-            for reason in reasons
-        ]
-
-
-def _failure(failure: Failure) -> Mapping[str, str]:
-    return {
-        "case": clean_line(failure.case),
-        "where": clean_line(f"{failure.side} in {failure.stage}"),
-        "kind": clean_line(failure.kind),
-        "message": clean_line(sentences(failure.message), 1000),
-        "log": clean_block(failure.log_tail),
-    }
-
-
-def _pairs(texts: Mapping[str, str]) -> Sequence[tuple[str, str]]:
-    every = list(texts.items())[:MOST_LINES]
-    return [(clean_line(name), clean_line(text, 1000)) for name, text in every]
-
-
-def _tables(report: Report) -> dict[str, Any]:
-    """Return the tables of modes. Changed tables come first, and stand open."""
-    tables = case_tables(report, every=True)
-    first = sorted(tables, key=lambda table: not table.changed)[:MOST_ROWS]
-    return {
-        "modes": [_table(table, open_=report.is_one_sided) for table in first],
-        "more_modes": max(0, len(tables) - MOST_ROWS),
-    }
-
-
-def _table(table: CaseTable, *, open_: bool) -> dict[str, Any]:
-    return {
-        "case": clean_line(table.case),
-        "open": table.changed or open_,
-        "advice": clean_line(table.advice, 600),
-        "table": [tuple(map(clean_line, cells)) for cells in table.lines],
-        "numbers": range(1, len(table.lines[0])),
-    }
-
-
-def _measured(rows: Outline) -> dict[str, Any]:
-    report, timing = rows.report, rows.report.timing
-    named = {"Environment": report.environment, "Base's environment": report.base_environment}
-    return {
-        "scope": clean_line(
-            f"{counted(len(report.results), 'comparison')} of {counted(rows.cases, 'case')}; "
-            f"{counted(timing.rounds, 'round')} in {format_duration(timing.wall_s)}; "
-            f"{environment_names((report,))[0]}",
-            600,
-        ),
-        "notes": [clean_line(note, 2000) for note in report.notes[:MOST_LINES]],
-        "environments": [(name, _environment(each)) for name, each in named.items() if each],
-        "command": clean_line(report.command, 60),
-    }
-
-
-def _environment(environment: Environment) -> Sequence[tuple[str, str]]:
-    return [("key", clean_line(environment.key)), *_pairs(dict(sorted(environment.facts.items())))]
-
-
-def payload(report: Report) -> dict[str, Any]:
-    """Return the scripts' data: the rows, in the report's order, and the choices of the filters."""
-    rows = report.results
-    statuses = sorted(
-        {row.status for row in rows}, key=lambda status: (traits(status).rank, status)
-    )
-    metrics = list(dict.fromkeys((row.metric, row.unit) for row in rows))
-    causes = list(dict.fromkeys(cause_of(row) for row in rows))
-    again = replay_command(report)
-    return {
-        "metrics": [clean_line(name, 100) for name, _ in metrics],
-        "statuses": [status.replace("_", " ") for status in statuses],
-        "causes": causes,
-        "rows": [
-            {
-                **_texts(row),
-                "note": clean_line(note(row).replace("`", ""), _LONGEST_NOTE),
-                "metric": metrics.index((row.metric, row.unit)) if has_numbers(row) else -1,
-                "unit": clean_line(row.unit, 30),
-                "status": statuses.index(row.status),
-                "cause": causes.index(cause_of(row)),
-                "facts": [[term, clean_line(text, 300)] for term, text in facts(row)],
-                "replay": clean_line(again and again + selection_of(row.case), 2000),
-                "change": _change(row),
-                "sides": [_side(row.base), _side(row.head)],
-                "paired": row.method == "paired_t",
-            }
-            for row in rows
-        ],
-    }
-
-
-def _texts(row: Comparison) -> dict[str, str]:
-    """Return a row's texts, cleaned."""
-    return {
-        "case": clean_line(row.case) or "unnamed",
-        "sense": traits(row.status).sense,
-        "size": clean_line(change_text(row)),
-        "interval": clean_line(interval_text(row)),
-        "before": clean_line(side_text(row.base, row.unit)),
-        "after": clean_line(side_text(row.head, row.unit)),
-        "note": clean_line(note(row), _LONGEST_NOTE),
-    }
+    def of(self, text: str) -> int:
+        """Return the place of a text, which becomes the last one if it is new."""
+        return self.setdefault(text, len(self))
 
 
 def _change(row: Comparison) -> dict[str, Any] | None:
@@ -329,24 +191,3 @@ def _short(value: float | None) -> float | None:
     if value is None or not math.isfinite(value):
         return None
     return float(f"{value:.5g}")
-
-
-def facts(row: Comparison) -> Iterator[tuple[str, str]]:
-    """Yield facts about a row's test and policy, as terms with their values."""
-    if row.method in _TESTS:
-        yield "Test", _TESTS[row.method]
-    if measured := measured_text(row):
-        yield "Measured", measured
-    if row.df is not None:
-        yield "Degrees of freedom", freedom_text(row)
-    if row.p is not None:
-        adjusted = "" if row.p_adjusted is None else f", {p_text(row.p_adjusted)} adjusted"
-        yield "p", f"{p_text(row.p)}{adjusted}"
-    if row.cohens_d is not None:
-        yield "Cohen's d", effect_text(row)
-    if row.detectable is not None:
-        yield "Could detect", format_share(row.detectable)
-    yield "Threshold", limit_text(row)
-    yield "Gate", _GATES[row.gate]
-    if row.disturbance:
-        yield "Disturbed by", row.disturbance

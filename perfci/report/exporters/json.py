@@ -22,7 +22,7 @@ from perfci.model.report import MOST_VALUES, Report
 from perfci.model.status import Status, traits
 from perfci.model.worker import MOST_FIRST_CALLS
 from perfci.report.clean import Clean, clean_json
-from perfci.report.rows import replay_of
+from perfci.report.replay import replay_of
 from perfci.verdict.caveats import cause_of
 
 if TYPE_CHECKING:

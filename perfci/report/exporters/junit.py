@@ -7,11 +7,11 @@ from typing import assert_never
 from xml.etree import ElementTree as ET
 
 from perfci.model.case import Failure
-from perfci.model.report import Comparison, Report
+from perfci.model.report import Report
 from perfci.model.status import traits
 from perfci.report.clean import Clean, clean_block, clean_line, clean_lines
-from perfci.report.outline import gates, injected_text
-from perfci.report.rows import change_text, interval_text, measured_text, note, side_text
+from perfci.report.rows import Row
+from perfci.report.view import ReportView
 
 HELP = "Write JUnit XML here."
 _NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -24,6 +24,7 @@ def render(report: Report) -> Clean:
     A regression is a failure, a failed measurement is an error. A row that is undecided or can't be
     compared is skipped, with its reason.
     """
+    view = ReportView(report)
     suite = ET.Element("testsuite", name="perfci", timestamp=_xml(report.created_at))
     properties = ET.SubElement(suite, "properties")
     for name, value in (
@@ -31,12 +32,11 @@ def render(report: Report) -> Clean:
         ("environment", report.environment.key),
         ("base", report.base.sha if report.base else ""),
         ("head", report.head.sha),
-        ("injected", injected_text(report)),
+        ("warnings", "; ".join(view.warnings)),
     ):
         ET.SubElement(properties, "property", name=name, value=_xml(value))
-    failed = {failure.case for failure in report.failures}
-    for row in report.results:
-        if gates(row) and not (row.status == "failed" and row.case in failed):
+    for row in view.rows:
+        if row.gates and not view.is_shown_as_failure(row):
             _add_row(suite, row, alone=report.is_one_sided)
     for failure in report.failures:
         _add_failure(suite, failure)
@@ -52,20 +52,21 @@ def render(report: Report) -> Clean:
     return clean_lines(f'<?xml version="1.0" encoding="utf-8"?>\n{text}\n')
 
 
-def _add_row(suite: ET.Element, row: Comparison, *, alone: bool) -> None:
-    test = ET.SubElement(suite, "testcase", classname=_xml(row.case), name=_xml(row.metric))
-    if alone and row.status == "new":
-        ET.SubElement(test, "system-out").text = _xml(side_text(row.head, row.unit))
+def _add_row(suite: ET.Element, row: Row, *, alone: bool) -> None:
+    status, metric = row.of.status, row.of.metric
+    test = ET.SubElement(suite, "testcase", classname=_xml(row.case), name=_xml(metric))
+    if alone and status == "new":
+        ET.SubElement(test, "system-out").text = _xml(row.after)
         return
-    outcome = traits(row.status).junit
+    outcome = traits(status).junit
     match outcome:
         case "failure":
-            moved = ET.SubElement(test, "failure", type=row.status, message=_xml(_change(row)))
-            moved.text = _xml(note(row))
+            moved = ET.SubElement(test, "failure", type=status, message=_xml(_change(row)))
+            moved.text = _xml(row.note)
         case "error":
-            ET.SubElement(test, "error", type=row.status, message=_xml(note(row)))
+            ET.SubElement(test, "error", type=status, message=_xml(row.note))
         case "skipped":
-            reason = f"{row.status}: {note(row)}" if note(row) else row.status
+            reason = f"{status}: {row.note}".removesuffix(": ")
             ET.SubElement(test, "skipped", message=_xml(reason))
         case "passed":
             ET.SubElement(test, "system-out").text = _xml(_change(row))
@@ -80,11 +81,9 @@ def _add_failure(suite: ET.Element, failure: Failure) -> None:
     error.text = _NOT_XML.sub("", clean_block(failure.log_tail))
 
 
-def _change(row: Comparison) -> str:
-    sides = f"{side_text(row.base, row.unit)} → {side_text(row.head, row.unit)}"
-    interval = f" ({interval_text(row)})" if interval_text(row) else ""
-    on = measured_text(row)
-    return f"{row.status}: {sides}, {change_text(row)}{interval}" + (f"; {on}" if on else "")
+def _change(row: Row) -> str:
+    change = f"{row.of.status}: {row.values}, {row.change} {row.span}".rstrip()
+    return f"{change}; {row.measured}".removesuffix("; ")
 
 
 def _xml(text: str) -> str:

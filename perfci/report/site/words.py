@@ -10,7 +10,7 @@ from statistics import median
 from urllib.parse import urlsplit
 
 from perfci.report.clean import clean_line
-from perfci.report.rows import selection_of
+from perfci.report.replay import selection_of
 from perfci.trend import (
     Change,
     Drift,
