@@ -33,7 +33,7 @@
 
   const lineOf = (row) => {
     const name = element("span", { class: "name" }, element("code", {}, row.case), " ", element("span", { class: "metric" }, row.metricName));
-    const sides = element("span", { class: "quiet" }, `${row.before} → ${row.after}`);
+    const sides = element("span", { class: "quiet" }, row.values);
     const figure = element("span", { class: "figure" }, element("strong", {}, row.size), " ", sides);
     const strip = element("span", { class: "strip" }, perfci.strip(row));
     const status = element("span", { class: "status" }, element("span", { class: "word" }, row.statusName));

@@ -40,7 +40,7 @@ SCRIPTS = (
 _WORSE = frozenset({"fail", "error"})
 _LONGEST_NOTE = 600
 FIELDS = (
-    "case", "metric", "unit", "status", "cause", "sense", "size", "interval", "before", "after",
+    "case", "metric", "unit", "status", "cause", "sense", "size", "interval", "values",
     "note", "facts", "selection", "change", "sides", "paired",
 )  # fmt: skip
 """The fields of a row in the scripts' data, in order."""
@@ -134,8 +134,7 @@ def payload(view: ReportView) -> dict[str, Any]:
             row.sense,
             clean_line(row.change),
             clean_line(row.interval),
-            clean_line(row.before),
-            clean_line(row.after),
+            clean_line(row.values),
             texts.of(clean_line(row.note.replace("`", ""), _LONGEST_NOTE)),
             [texts.of(clean_line(text)) for fact in row.facts for text in fact],
             selection_of(row.case),

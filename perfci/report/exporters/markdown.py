@@ -43,7 +43,7 @@ def _what(row: Row) -> str:
 _COLUMNS: dict[str, tuple[tuple[str, bool, Callable[[Row], str]], ...]] = {
     "compared": (
         ("metric", False, _what),
-        ("change", True, lambda row: unbroken(f"{row.change} {row.span}".strip())),
+        ("change", True, lambda row: Safe(f"{unbroken(row.change)} {unbroken(row.span)}".strip())),
         ("limit", True, lambda row: unbroken(row.limit)),
     ),
     "measured": (
