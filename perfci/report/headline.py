@@ -37,7 +37,7 @@ def reasons(rows: Outline) -> tuple[str, ...]:
     Warnings of undecided rows fail nothing, so they come last.
     """
     report = rows.report
-    listed = {(row.case, row.of.metric) for row in (*rows.moved, *rows.undecided)}
+    listed = {(row.case, row.comparison.metric) for row in (*rows.moved, *rows.undecided)}
     findings = report.verdict.findings
     if report.verdict.status in {"error", "inconclusive"} or (
         findings and findings[0].code == NOTHING_EXERCISED
@@ -55,13 +55,13 @@ def reasons(rows: Outline) -> tuple[str, ...]:
 
 
 def _measured(rows: Outline) -> str:
-    measured = {row.case for row in rows.rows if row.of.head} - rows.failed
+    measured = {row.case for row in rows.rows if row.comparison.head} - rows.failed
     failures = f"; {len(rows.failed)} failed" if rows.failed else ""
     return f"{counted(len(measured), 'case')} measured, nothing compared{failures}"
 
 
 def _regressions(rows: Outline) -> str:
-    gating = [row for row in rows.moved if row.of.status == "regressed" and row.gates]
+    gating = [row for row in rows.moved if row.comparison.status == "regressed" and row.gates]
     regressed = len({row.case for row in gating})
     text = f"{counted(len(gating), 'regression')} in {regressed} of {counted(rows.cases, 'case')}"
     if rows.failed:
@@ -69,7 +69,7 @@ def _regressions(rows: Outline) -> str:
     if not gating:
         return text
     which = ": " if len(gating) == 1 else "; furthest beyond its threshold: "
-    return f"{text}{which}{gating[0].case} {gating[0].of.metric} {gating[0].change}"
+    return f"{text}{which}{gating[0].case} {gating[0].comparison.metric} {gating[0].change}"
 
 
 def _open(rows: Outline) -> str:
@@ -113,7 +113,7 @@ def _passed(rows: Outline) -> str:
     """Return how many cases did not regress, and how many more ran no changed file."""
     compared = {row.case for row in rows.rows} - _one_sided(rows)
     untouched = compared & {row.case for row in rows.groups["untouched"]}
-    if compared and all(row.of.head is None for row in rows.rows if row.case in compared):
+    if compared and all(row.comparison.head is None for row in rows.rows if row.case in compared):
         return f"nothing to measure in {counted(len(compared), 'case')}"
     others = compared - untouched
     text = f"no regression in {counted(len(others), 'case')}" if others or not untouched else ""
@@ -123,7 +123,7 @@ def _passed(rows: Outline) -> str:
 
 def _also(rows: Outline) -> str:
     """Return the counts that a pass alone hides. A case that got slower passes if it is removed."""
-    moved = [row.of for row in rows.moved]
+    moved = [row.comparison for row in rows.moved]
     accepted = sum(row.accepted is not None for row in moved)
     warned = sum(row.status == "regressed" for row in moved) - accepted
     warned += sum(known.code == _WARNED_UNDECIDED for known in rows.report.verdict.findings)
@@ -131,7 +131,9 @@ def _also(rows: Outline) -> str:
         "accepted regression": accepted,
         "improvement": sum(row.status == "improved" for row in moved),
         "warning": warned,
-        "undecided slow-down": sum((worse_by(row.of)[1] or 0.0) > 0.0 for row in rows.undecided),
+        "undecided slow-down": sum(
+            (worse_by(row.comparison)[1] or 0.0) > 0.0 for row in rows.undecided
+        ),
         "removed case": len({row.case for row in rows.groups["removed"]} & _one_sided(rows)),
         "new case": len({row.case for row in rows.groups["new"]}),
         "skipped case": len(rows.report.skipped),

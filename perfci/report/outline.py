@@ -51,35 +51,31 @@ def grouped_failures(failures: Sequence[Failure]) -> tuple[tuple[Failure, tuple[
 class RowGroup:
     """A group of rows, and how each format shows it.
 
-    The comment folds the group under ``heading``. The fold's own line counts its rows with the
-    words ``counted``. ``layout`` is the macro of the comment's templates that shows the rows. The
-    page shows the rows open under the title ``on_page``. A terminal lists the metrics of a case
-    after ``in_terminal``. If one of these two is empty, that format doesn't list the group by
-    itself. ``last``: the group comes last in the fold.
+    The comment folds the group under ``heading``. ``layout`` is how its templates show the rows.
+    The page shows the rows open under the title ``on_page``, unless that is empty. ``last``: the
+    group comes last in the fold.
     """
 
     heading: str
-    counted: str
     layout: str
     on_page: str = ""
-    in_terminal: str = ""
     last: bool = False
 
 
 MOVED = "What moved"
 GROUPS: dict[str, RowGroup] = {
-    "regressed": RowGroup("More that regressed", "more regressed", "compared", MOVED),
-    "warned": RowGroup("Warnings", "warned", "compared", MOVED),
-    "improved": RowGroup("Improved", "improved", "compared", MOVED),
-    "undecided": RowGroup("Not decided", "not decided", "compared", "Not decided", "not decided"),
-    "unseen": RowGroup("Too noisy to say, and fails nothing", "too noisy to say", "counted"),
-    "informative": RowGroup("Moved, for information", "for information", "compared"),
-    "not_comparable": RowGroup("Not comparable", "not comparable", "listed"),
-    "not_measured": RowGroup("Cases not measured", "cases not measured", "named"),
-    "new": RowGroup("New", "new", "measured"),
-    "removed": RowGroup("Removed", "removed", "listed"),
-    "unchanged": RowGroup("Unchanged", "unchanged", "compared", last=True),
-    "untouched": RowGroup("Ran no changed file", "ran no changed file", "named"),
+    "regressed": RowGroup("More regressed", "compared", MOVED),
+    "warned": RowGroup("Warned", "compared", MOVED),
+    "improved": RowGroup("Improved", "compared", MOVED),
+    "undecided": RowGroup("Not decided", "compared", "Not decided"),
+    "unseen": RowGroup("Too noisy to say", "counted"),
+    "informative": RowGroup("For information", "compared"),
+    "not_comparable": RowGroup("Not comparable", "listed"),
+    "not_measured": RowGroup("Cases not measured", "named"),
+    "new": RowGroup("New", "measured"),
+    "removed": RowGroup("Removed", "listed"),
+    "unchanged": RowGroup("Unchanged", "compared", last=True),
+    "untouched": RowGroup("Ran no changed file", "named"),
 }
 """All groups by name, in a report's order."""
 
@@ -97,7 +93,7 @@ class Outline:
         for row in self.rows:
             self.groups[group_of(row)].append(row)
         for name in ("regressed", "warned", "improved"):
-            self.groups[name].sort(key=lambda row: (traits(row.of.status).rank, -row.size))
+            self.groups[name].sort(key=lambda row: (traits(row.comparison.status).rank, -row.size))
 
     @cached_property
     def moved(self) -> list[Row]:
@@ -122,7 +118,7 @@ class Outline:
 
     def is_shown_as_failure(self, row: Row) -> bool:
         """Return whether the row only repeats one of ``failures``."""
-        return row.of.status == "failed" and row.case in self.failed
+        return row.comparison.status == "failed" and row.case in self.failed
 
     @cached_property
     def cases(self) -> int:
@@ -132,11 +128,11 @@ class Outline:
 
 def group_of(row: Row) -> str:
     """Return the name of the row's group."""
-    kind, gate, status = traits(row.of.status), row.of.gate, row.of.status
+    kind, gate, status = traits(row.comparison.status), row.comparison.gate, row.comparison.status
     match kind.group:
         case "undecided":
             return "undecided" if row.gates and _matters(row) else "unseen"
-        case "moved" if row.of.follows or (gate == "info" and status != "failed"):
+        case "moved" if row.comparison.follows or (gate == "info" and status != "failed"):
             return "informative"
         case "moved" if kind.sense == "better":
             return "improved"
@@ -147,7 +143,7 @@ def group_of(row: Row) -> str:
 
 def _matters(row: Row) -> bool:
     """Return whether an undecided row may keep a report from passing, or looks clearly worse."""
-    metric = METRICS.get(row.of.metric)
-    change, _, _ = worse_by(row.of)
-    looks_worse = change is not None and change >= threshold_of(row.of)
+    metric = METRICS.get(row.comparison.metric)
+    change, _, _ = worse_by(row.comparison)
+    looks_worse = change is not None and change >= threshold_of(row.comparison)
     return metric is None or metric.undecided == "inconclusive" or looks_worse

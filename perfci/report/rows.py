@@ -47,66 +47,66 @@ class Row:
     A text about something that the comparison lacks is empty.
     """
 
-    of: Comparison
+    comparison: Comparison
     place: int = 0
 
     @property
     def case(self) -> str:
         """The case's id."""
-        return self.of.case
+        return self.comparison.case
 
     @property
     def has_numbers(self) -> bool:
         """Whether a side has numbers. If not, the row stands for its whole case."""
-        return self.of.base is not None or self.of.head is not None
+        return self.comparison.base is not None or self.comparison.head is not None
 
     @property
     def metric(self) -> str:
         """The metric's name, or nothing if the row stands for its whole case."""
-        return self.of.metric if self.has_numbers else ""
+        return self.comparison.metric if self.has_numbers else ""
 
     @property
     def status(self) -> str:
         """The status. A regression that fails nothing is ``accepted``."""
-        return "accepted" if self.of.accepted else self.of.status.replace("_", " ")
+        return "accepted" if self.comparison.accepted else self.comparison.status.replace("_", " ")
 
     @property
     def sense(self) -> Sense:
         """Whether the row got worse or better."""
-        return traits(self.of.status).sense
+        return traits(self.comparison.status).sense
 
     @property
     def gates(self) -> bool:
         """Whether the row can fail the report."""
-        return self.of.gate == "fail" and not self.of.accepted
+        return self.comparison.gate == "fail" and not self.comparison.accepted
 
     @property
     def cause(self) -> Cause:
         """The likely cause of the status."""
-        return cause_of(self.of)
+        return cause_of(self.comparison)
 
     @property
     def rises(self) -> bool | None:
         """Whether head has more than base, or None if that is unknown."""
-        if self.of.difference is not None:
-            return self.of.difference > 0
-        return None if self.of.ratio is None else self.of.ratio > 1.0
+        if self.comparison.difference is not None:
+            return self.comparison.difference > 0
+        return None if self.comparison.ratio is None else self.comparison.ratio > 1.0
 
     @property
     def before(self) -> str:
         """Base's value, or a dash."""
-        return side_text(self.of.base, self.of.unit)
+        return side_text(self.comparison.base, self.comparison.unit)
 
     @property
     def after(self) -> str:
         """Head's value, or a dash."""
-        return side_text(self.of.head, self.of.unit)
+        return side_text(self.comparison.head, self.comparison.unit)
 
     @property
     def values(self) -> str:
         """Both sides' values, ``222 → 286 µs``, or head's alone if base has none."""
-        if self.of.base is None:
-            return self.after if self.of.head else ""
+        if self.comparison.base is None:
+            return self.after if self.comparison.head else ""
         number, _, unit = self.before.partition(" ")
         common = unit and self.after.endswith(f" {unit}")
         return f"{number if common else self.before} → {self.after}"
@@ -114,7 +114,7 @@ class Row:
     @property
     def head_interval(self) -> str:
         """Head's own interval, ``1.2 ms … 1.3 ms``."""
-        head, unit = self.of.head, self.of.unit
+        head, unit = self.comparison.head, self.comparison.unit
         if head is None or head.lo is None or head.hi is None or head.lo == head.hi:
             return ""
         return f"{format_value(head.lo, unit)} … {format_value(head.hi, unit)}"
@@ -122,18 +122,20 @@ class Row:
     @property
     def change(self) -> str:
         """The change head against base: ``+5.2 %``, or ``+1`` for an absolute metric."""
-        if self.of.status == "failed" and not self.has_numbers:
+        if self.comparison.status == "failed" and not self.has_numbers:
             return "failed"
-        if self.of.difference is not None:
-            return format_difference(self.of.difference, self.of.unit)
-        if self.of.status == "regressed" and self.of.head is None:  # no graph, so no graph breaks
+        if self.comparison.difference is not None:
+            return format_difference(self.comparison.difference, self.comparison.unit)
+        if (
+            self.comparison.status == "regressed" and self.comparison.head is None
+        ):  # no graph, so no graph breaks
             return "not compiled"
-        return format_change(self.of.ratio)
+        return format_change(self.comparison.ratio)
 
     @property
     def interval(self) -> str:
         """The change's 95 % interval, ``+4.1 … +6.3 %``."""
-        row = self.of
+        row = self.comparison
         if row.difference is not None:
             lo, hi = row.difference_lo, row.difference_hi
             if lo is None or hi is None or lo == hi:
@@ -147,7 +149,7 @@ class Row:
     def span(self) -> str:
         """The interval to stand behind the change, which has its unit: ``(+4.1…+6.3)``."""
         text = self.interval
-        if self.of.difference is None:
+        if self.comparison.difference is None:
             text = text.removesuffix(" %").replace(" … ", "…")
         return f"({text})" if text else ""
 
@@ -156,19 +158,23 @@ class Row:
         """The threshold: how far the metric may change."""
         if not self.has_numbers:
             return ""
-        absolute = self.of.difference is not None
-        return _amount(self.of.threshold, self.of.unit if absolute else "")
+        absolute = self.comparison.difference is not None
+        return _amount(self.comparison.threshold, self.comparison.unit if absolute else "")
 
     @property
     def measured(self) -> str:
         """The number of pairs or of both sides' workers, or ``exact``."""
-        base = self.of.base.workers if self.of.base else 0
-        head = self.of.head.workers if self.of.head else 0
-        match self.of.method:
+        base = self.comparison.base.workers if self.comparison.base else 0
+        head = self.comparison.head.workers if self.comparison.head else 0
+        match self.comparison.method:
             case "paired_t":
                 return counted(head, "pair")
             case "welch_t":
-                anchors = f", {counted(self.of.anchors, 'anchor')}" if self.of.anchors else ""
+                anchors = (
+                    f", {counted(self.comparison.anchors, 'anchor')}"
+                    if self.comparison.anchors
+                    else ""
+                )
                 return f"{base} + {counted(head, 'worker')}{anchors}"
             case "exact":
                 return "exact"
@@ -181,12 +187,12 @@ class Row:
         return "; ".join(filter(None, self._remarks()))
 
     def _remarks(self) -> Iterator[str]:
-        row = self.of
+        row = self.comparison
         if row.confirmed is not None:
             measured = "confirmed" if row.status == "regressed" else "measured together"
             yield measured if row.confirmed else "unconfirmed"
         if row.accepted:
-            yield _accepted_text(row.accepted, self.of)
+            yield _accepted_text(row.accepted, self.comparison)
         elif row.status == "regressed" and row.gate != "fail":
             yield "warns only" if row.gate == "warn" else "for information"
         if row.status == "inconclusive" and row.detectable is not None and not row.findings:
@@ -201,7 +207,7 @@ class Row:
     @property
     def test(self) -> str:
         """The test with its n and degrees of freedom: ``paired t, 7 pairs, df 6``."""
-        row, name = self.of, _TEST_NAMES[self.of.method]
+        row, name = self.comparison, _TEST_NAMES[self.comparison.method]
         n = "" if row.method == "exact" else self.measured
         freedom = "" if row.df is None else f"df {row.df:.3g}"
         test = ", ".join(filter(None, (name, n, freedom)))
@@ -212,23 +218,23 @@ class Row:
     @property
     def p(self) -> str:
         """The p-value with two digits."""
-        return _p_text(self.of.p)
+        return _p_text(self.comparison.p)
 
     @property
     def p_adjusted(self) -> str:
         """The p-value adjusted for all tests of the report."""
-        return _p_text(self.of.p_adjusted)
+        return _p_text(self.comparison.p_adjusted)
 
     @property
     def effect(self) -> str:
         """Cohen's d with Cohen's word for its size: ``2.50 (large)``."""
-        d = self.of.cohens_d
+        d = self.comparison.cohens_d
         return "" if d is None else f"{d:.2f} ({magnitude(d)})"
 
     @property
     def facts(self) -> tuple[tuple[str, str], ...]:
         """All facts about the row's test and policy, as terms with their values."""
-        detectable = self.of.detectable
+        detectable = self.comparison.detectable
         facts = {
             "test": self.test,
             "p": self.p,
@@ -236,15 +242,15 @@ class Row:
             "Cohen's d": self.effect,
             "could detect": "" if detectable is None else format_share(detectable),
             "threshold": self.limit,
-            "gate": _GATES[self.of.gate],
-            "disturbed by": self.of.disturbance,
+            "gate": _GATES[self.comparison.gate],
+            "disturbed by": self.comparison.disturbance,
         }
         return tuple((term, text) for term, text in facts.items() if text)
 
     @property
     def size(self) -> float:
         """The size of the change, in units of its threshold, whatever its direction."""
-        row = self.of
+        row = self.comparison
         if row.difference is not None:
             return abs(row.difference) / row.threshold if row.threshold > 0 else math.inf
         if row.ratio is None or row.ratio <= 0:

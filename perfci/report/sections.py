@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from perfci.model.report import Report
 from perfci.report.outline import GROUPS, RowGroup
 from perfci.report.replay import replay_line
-from perfci.report.rows import Row, metric_words
+from perfci.report.rows import Row
 from perfci.report.view import ReportView, mark_of
-from perfci.units import counted, first_of, format_share, listed
+from perfci.report.why import CaseWhy
+from perfci.units import counted, format_share
 
 Section = Mapping[str, Any]
 _OPEN = ("undecided", "not_comparable", "not_measured")
@@ -26,8 +27,6 @@ _MOST_ROWS = 8
 """Open rows of all sections together."""
 _FEWEST_ROWS = 4
 """Open rows of each section at least, however many sections there are."""
-_MOST_METRICS = 3
-"""Metrics that a fold's line names."""
 _MOST_FAILURES = 3
 """Open failures of a section."""
 
@@ -50,21 +49,13 @@ def _section(view: ReportView, name: str, most: int) -> Section:
     }
     places = {case: place for place, case in enumerate(dict.fromkeys(row.case for row in shown))}
     whys = sorted(view.whys, key=lambda why: places.get(why.case, len(places)))
-    folded = {
-        "more_because": whys[_MOST_ROWS:],
-        "inside": [why for why in view.whys if why.more],
-        "more_failures": view.failures[_MOST_FAILURES:],
-        "skipped": list(report.skipped.items()),
-        "not_measured": list(report.not_measured.items()),
-    }
-    folds = [fold for fold in _folds(groups, folded) if fold[-1]]
+    folds = _folds(view, groups, whys)
     return {
         "view": view,
         "name": name,
         "tally": _tally(view),
         "how": _how(report, name),
         "shown": shown,
-        "below": _below(groups, report),
         "tests": _tested(moved, view),
         "because": whys[:_MOST_ROWS],
         "failures": view.failures[:_MOST_FAILURES],
@@ -72,23 +63,12 @@ def _section(view: ReportView, name: str, most: int) -> Section:
         "replay": replay_line(
             report, dict.fromkeys(row.case for row in shown), _rounds(report, shown)
         ),
-        "accept": _acceptance(row for row in shown if row.of.status == "regressed" and row.gates),
-        "folded": ", ".join(
-            f"{count} {group.counted}{_metrics(view, group)}" for group, _, count in folds
+        "accept": _acceptance(
+            row for row in shown if row.comparison.status == "regressed" and row.gates
         ),
-        "folds": sorted(
-            ((group, entries) for group, entries, _ in folds if entries),
-            key=lambda fold: fold[0].last,
-        ),
+        "folded": ", ".join(f"{count} {group.heading.lower()}" for group, _, count in folds),
+        "folds": sorted(folds, key=lambda fold: fold[0].last),
     }
-
-
-def _metrics(view: ReportView, group: RowGroup) -> str:
-    """Return the metrics of the rows too noisy to say, none of which fails the report."""
-    if group is not GROUPS["unseen"]:
-        return ""
-    metrics = dict.fromkeys(metric_words(row.of.metric) for row in view.groups["unseen"])
-    return f" ({first_of(list(metrics), _MOST_METRICS)}; none gates)"
 
 
 def _tally(view: ReportView) -> str:
@@ -122,9 +102,9 @@ def _deciding(view: ReportView, moved: Sequence[Row]) -> Sequence[Row]:
     bad = [
         row
         for row in moved
-        if row.of.status == "failed" or (row.of.status == "regressed" and row.gates)
+        if row.comparison.status == "failed" or (row.comparison.status == "regressed" and row.gates)
     ]
-    accepted = [row for row in moved if row.of.accepted]
+    accepted = [row for row in moved if row.comparison.accepted]
     if bad:
         return [*bad, *accepted]
     if view.word == "inconclusive" and view.undecided:
@@ -132,38 +112,29 @@ def _deciding(view: ReportView, moved: Sequence[Row]) -> Sequence[Row]:
     return moved
 
 
-def _below(groups: Mapping[str, Sequence[Row]], report: Report) -> str:
-    """Return the counts of the moved rows that are folded below, or nothing."""
-    more = "more " if report.verdict.status == "inconclusive" else ""
-    nouns = {
-        "regressed": "more regression",
-        "warned": "warning",
-        "improved": "improvement",
-        "undecided": f"{more}undecided row",
-    }
-    parts = [counted(len(groups[name]), noun) for name, noun in nouns.items() if groups[name]]
-    return f"Folded below: {listed(parts)}." if parts else ""
-
-
 def _tested(moved: Sequence[Row], view: ReportView) -> list[Row]:
     """Return the rows with a test, those that moved first. Rows for information have no place."""
     others = (*view.undecided, *view.groups["unchanged"])
     tested = [
-        *(row for row in moved if row.of.p is not None or row.of.method == "exact"),
-        *(row for row in others if row.of.p is not None),
+        *(row for row in moved if row.comparison.p is not None or row.comparison.method == "exact"),
+        *(row for row in others if row.comparison.p is not None),
     ]
-    return [row for row in tested if row.of.gate != "info"]
+    return [row for row in tested if row.comparison.gate != "info"]
 
 
 def unseen_text(rows: Sequence[Row]) -> str:
     """Return one line on the undecided metrics that fail nothing, and how to see more of them."""
     by_metric: dict[str, list[Row]] = {}
     for row in rows:
-        by_metric.setdefault(row.of.metric, []).append(row)
+        by_metric.setdefault(row.comparison.metric, []).append(row)
     texts = []
     for metric, rows_of_metric in by_metric.items():
         text = f"{metric} in {counted(len(rows_of_metric), 'case')}"
-        if known := [row.of.detectable for row in rows_of_metric if row.of.detectable is not None]:
+        if known := [
+            row.comparison.detectable
+            for row in rows_of_metric
+            if row.comparison.detectable is not None
+        ]:
             text += f", at worst a change of {format_share(max(known))} was in sight"
         texts.append(text)
     return f"{'; '.join(texts)}. More `--rounds` show smaller changes."
@@ -190,15 +161,16 @@ def _rounds(report: Report, shown: Sequence[Row]) -> int:
     wanted = (
         finding.arguments.get("needed") or finding.arguments.get("rounds")
         for row in shown
-        for finding in row.of.findings
-        if (row.case, row.of.metric) in open_rows and finding.arguments.get("setting") == "rounds"
+        for finding in row.comparison.findings
+        if (row.case, row.comparison.metric) in open_rows
+        and finding.arguments.get("setting") == "rounds"
     )
     return max((number for number in wanted if isinstance(number, int)), default=0)
 
 
 def _acceptance(rows: Iterable[Row]) -> str:
     """Return the TOML tables for the configuration that accept ``rows``; one table for many."""
-    named = [(row.case, row.of.metric) for row in rows]
+    named = [(row.case, row.comparison.metric) for row in rows]
     if len(named) > _MOST_ACCEPTED:
         cases, metrics = ({*names} for names in zip(*named, strict=True))
         named = [
@@ -218,30 +190,33 @@ def _next_step(report: Report, shown: Sequence[Row]) -> str:
     """Return the words before the replay command: what it is for."""
     if report.interrupted:
         return "Measure the rest"
-    if any(row.of.status == "inconclusive" for row in shown):
+    if any(row.comparison.status == "inconclusive" for row in shown):
         return "To decide"
     return "Reproduce"
 
 
-_OTHER_FOLDS = (
-    ("improved", "more_because", RowGroup("More reasons why", "more reasons why", "why")),
-    ("improved", "inside", RowGroup("", "more that differ inside", "inside")),
-    ("improved", "more_failures", RowGroup("More failed", "more failed", "failed")),
-    ("removed", "skipped", RowGroup("Skipped", "skipped", "reasons")),
-    ("removed", "not_measured", RowGroup("Not measured", "not measured", "reasons")),
-)
-"""Folded lists that aren't groups of rows: the group of rows that each follows, its key, and how it
-is shown."""
-
-
 def _folds(
-    groups: Mapping[str, Sequence[Row]], others: Mapping[str, Sequence[Any]]
-) -> Iterator[tuple[RowGroup, Sequence[Any], int]]:
-    """Yield each fold of the section: its group, the entries to show, and how many it has."""
+    view: ReportView, groups: Mapping[str, Sequence[Row]], whys: Sequence[CaseWhy]
+) -> list[tuple[RowGroup, Sequence[Any], int]]:
+    """Return each fold of the section: its group, the entries to show, and how many it has."""
+    report = view.report
+    lists: dict[str, tuple[tuple[RowGroup, Sequence[Any]], ...]] = {
+        "improved": (
+            (RowGroup("More reasons why", "why"), whys[_MOST_ROWS:]),
+            (RowGroup("More that differ inside", "inside"), [why for why in whys if why.more]),
+            (RowGroup("More failed", "failed"), view.failures[_MOST_FAILURES:]),
+        ),
+        "removed": (
+            (RowGroup("Skipped", "reasons"), list(report.skipped.items())),
+            (RowGroup("Not measured", "reasons"), list(report.not_measured.items())),
+        ),
+    }
+    folds: list[tuple[RowGroup, Sequence[Any], int]] = []
     for name, group in GROUPS.items():
         rows = groups[name]
-        shown = [row for row in rows if row.of.gate != "info"] if name == "unchanged" else rows
-        yield group, shown, len(rows)
-        for after, key, other in _OTHER_FOLDS:
-            if after == name:
-                yield other, others[key], len(others[key])
+        shown = (
+            [row for row in rows if row.comparison.gate != "info"] if name == "unchanged" else rows
+        )
+        folds.append((group, shown, len(rows)))
+        folds += [(other, entries, len(entries)) for other, entries in lists.get(name, ())]
+    return [fold for fold in folds if fold[-1]]

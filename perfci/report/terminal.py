@@ -20,7 +20,7 @@ from perfci.model.report import Report
 from perfci.model.status import traits
 from perfci.model.words import words
 from perfci.report.clean import Clean, clean_block, clean_line, clean_prose, clean_styled
-from perfci.report.outline import GROUPS, group_of
+from perfci.report.outline import group_of
 from perfci.report.replay import replay_of
 from perfci.report.rows import BLAME, Row
 from perfci.report.view import ReportView
@@ -98,9 +98,11 @@ def _lines(view: ReportView, width: int, *, verbose: bool) -> Iterator[Text]:
                 names = list(dict.fromkeys(row.case for row in rows))
                 text = f"{counted(len(names), 'case')} {does}: {first_of(names, _MOST_NAMES)}"
                 yield from wrapped(text, 0, width, _style(rows[0]))
-    for table in view.tables(every=verbose):
+    for table in view.modes(every=verbose):
         yield Text()
-        yield from styled([Line(table.title), *(Line("", cells) for cells in table.lines)], width)
+        yield from styled(
+            [Line(f"{table.case} by mode"), *(Line("", cells) for cells in table.lines)], width
+        )
         yield from wrapped(table.advice, _INDENT, width)
     yield from _skipped(view.report, width, verbose=verbose)
     for failure, cases in view.failures:
@@ -120,7 +122,7 @@ def _case_lines(view: ReportView, *, verbose: bool) -> Iterator[Line]:
     """Yield the lines of every case. Cases in which something moved come first."""
     rows_of: dict[str, list[Row]] = {}
     for row in view.rows:
-        counted_only = row.of.status in {"untouched", "not_measured"}
+        counted_only = row.comparison.status in {"untouched", "not_measured"}
         if not view.is_shown_as_failure(row) and (verbose or not counted_only):
             rows_of.setdefault(row.case, []).append(row)
     alone = view.report.is_one_sided
@@ -134,8 +136,8 @@ def _case_lines(view: ReportView, *, verbose: bool) -> Iterator[Line]:
 
 def _is_loud(row: Row) -> bool:
     """Return whether a row moved, and not only for information."""
-    moved = traits(row.of.status).group == "moved"
-    return moved and row.of.gate != "info" and not row.of.follows
+    moved = traits(row.comparison.status).group == "moved"
+    return moved and row.comparison.gate != "info" and not row.comparison.follows
 
 
 def compared_lines(rows: Sequence[Row], verbose: bool) -> Iterator[Line]:
@@ -144,32 +146,30 @@ def compared_lines(rows: Sequence[Row], verbose: bool) -> Iterator[Line]:
     ``verbose`` shows all rows, each with what to blame.
     """
     shown = list(rows) if verbose else [row for row in rows if _is_loud(row)]
-    main = next((row for row in rows if row.of.metric == "latency_p50"), rows[0])
-    if main not in shown and not any(row.of.status == "failed" for row in shown):
+    main = next((row for row in rows if row.comparison.metric == "latency_p50"), rows[0])
+    if main not in shown and not any(row.comparison.status == "failed" for row in shown):
         shown.append(main)
     for row in shown:
         yield _compared(row, verbose=verbose)
-    for name, group in GROUPS.items():
-        rest = [row for row in rows if row not in shown and group_of(row) == name]
-        if group.in_terminal and rest:
-            names = ", ".join(map(_name_and_reach, rest))
-            yield Line("", extras=(f"{group.in_terminal}: {names}",), style=_style(rest[0]))
+    if rest := [row for row in rows if row not in shown and group_of(row) == "undecided"]:
+        names = ", ".join(map(_name_and_reach, rest))
+        yield Line("", extras=(f"not decided: {names}",), style=_style(rest[0]))
 
 
 def _name_and_reach(row: Row) -> str:
     """Return a row's metric, with the least share that would have shown if that is too much."""
-    reach = row.of.detectable
-    if row.of.difference is not None or not reach or reach <= row.of.threshold:
-        return row.of.metric
-    return f"{row.of.metric} (only a change of {format_share(reach)} would show)"
+    reach = row.comparison.detectable
+    if row.comparison.difference is not None or not reach or reach <= row.comparison.threshold:
+        return row.comparison.metric
+    return f"{row.comparison.metric} (only a change of {format_share(reach)} would show)"
 
 
 def alone_lines(rows: Sequence[Row], *, verbose: bool) -> Iterator[Line]:
     """Yield the numbers of a case that was measured alone, all metrics where ``verbose``."""
-    shown = [row for row in rows if verbose or row.of.gate != "info"] or rows
+    shown = [row for row in rows if verbose or row.comparison.gate != "info"] or rows
     for row in shown:
         interval = f"({row.head_interval})" if row.head_interval else ""
-        yield Line("", (row.of.metric, row.after), (interval, row.note))
+        yield Line("", (row.comparison.metric, row.after), (interval, row.note))
 
 
 def _compared(row: Row, *, verbose: bool) -> Line:
@@ -181,19 +181,19 @@ def _compared(row: Row, *, verbose: bool) -> Line:
         facts = (f"{term} {text}" for term, text in row.facts)
         remarks = "; ".join(filter(None, (blame, row.remarks, *facts)))
     else:
-        remarks = _small_change(row) if row.of.status == "unchanged" else row.note
+        remarks = _small_change(row) if row.comparison.status == "unchanged" else row.note
     cells = (row.status, row.metric, row.values, row.change)
     return Line("", cells, (row.span, remarks), _style(row))
 
 
 def _style(row: Row) -> str:
-    return _ACCEPTED if row.of.accepted else traits(row.of.status).style
+    return _ACCEPTED if row.comparison.accepted else traits(row.comparison.status).style
 
 
 def _small_change(row: Row) -> str:
     """Return why a significant change doesn't count: it is below the threshold, or too small."""
     codes = {"below-threshold", "small-effect"}
-    return "; ".join(words(finding) for finding in row.of.findings if finding.code in codes)
+    return "; ".join(words(finding) for finding in row.comparison.findings if finding.code in codes)
 
 
 def styled(lines: Sequence[Line], width: int) -> Iterator[Text]:

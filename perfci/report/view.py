@@ -6,8 +6,8 @@ from functools import cached_property
 
 from perfci.model.report import Report
 from perfci.model.run import Side
-from perfci.report.case_tables import CaseTable, case_tables
 from perfci.report.headline import headline, reasons
+from perfci.report.modes import ModeTable, mode_tables
 from perfci.report.outline import Outline
 from perfci.report.why import CaseWhy, whys
 from perfci.units import counted, format_duration, format_share
@@ -77,9 +77,10 @@ class ReportView(Outline):
         """Why cases moved."""
         return whys(self.report)
 
-    def tables(self, *, every: bool = False) -> tuple[CaseTable, ...]:
+    def modes(self, *, every: bool = False) -> tuple[ModeTable, ...]:
         """Return the tables of modes. A comparison has only changed ones, unless ``every``."""
-        return case_tables(self.report, every=every or self.report.is_one_sided)
+        every = every or self.report.is_one_sided
+        return tuple(table for table in mode_tables(self.report.results) if table.changed or every)
 
     @property
     def rounds(self) -> str:

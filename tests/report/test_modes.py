@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from perfci.model.report import Comparison, Estimate
-from perfci.report.case_tables import mode_tables, without_mode
+from perfci.report.modes import mode_tables, without_mode
 from perfci.stats.evidence import summarise
 from tests.report.case_table_reports import HELPS, USELESS, mode_rows
 from tests.report.examples import row

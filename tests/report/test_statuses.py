@@ -73,7 +73,7 @@ def test_junit_calls_nothing_passed_that_was_not_compared(status: Status) -> Non
 @pytest.mark.parametrize("status", STATUSES)
 def test_a_row_of_each_status_stands_in_one_group_of_the_outline(status: Status) -> None:
     groups = Outline(EVERY).groups.values()
-    assert [row.of.status for rows in groups for row in rows].count(status) == 1
+    assert [row.comparison.status for rows in groups for row in rows].count(status) == 1
 
 
 @pytest.mark.parametrize("status", [status for status in STATUSES if traits(status).lacks])

@@ -39,18 +39,13 @@ SCRIPTS = (
 )  # fmt: skip
 _WORSE = frozenset({"fail", "error"})
 _LONGEST_NOTE = 600
-FIELDS = (
-    "case", "metric", "unit", "status", "cause", "sense", "size", "interval", "values",
-    "note", "facts", "selection", "change", "sides", "paired",
-)  # fmt: skip
-"""The fields of a row in the scripts' data, in order."""
 
 
 def render(report: Report) -> Clean:
     """Return the page."""
     style, theme, script = (_joined(names) for names in (STYLES, THEME, SCRIPTS))
     view = ReportView(report)
-    better = any(row.of.status == "improved" for row in view.moved)
+    better = any(row.comparison.status == "improved" for row in view.moved)
     mood = "worse" if report.verdict.status in _WORSE else "better" if better else "steady"
     named = {"Environment": report.environment, "Base's environment": report.base_environment}
     context = {
@@ -64,7 +59,7 @@ def render(report: Report) -> Clean:
         "report": report,
         "mood": mood,
         "sides": tuple(map(side_words, view.sides)),
-        "modes": sorted(view.tables(every=True), key=lambda table: not table.changed),
+        "modes": sorted(view.modes(every=True), key=lambda table: not table.changed),
         "scope": f"{counted(len(view.rows), 'comparison')} of {counted(view.cases, 'case')}; "
         f"{view.rounds}; {environment_names((report,))[0]}",
         "environments": [(name, each) for name, each in named.items() if each],
@@ -120,38 +115,41 @@ def _hash(text: str) -> str:
 def payload(view: ReportView) -> dict[str, Any]:
     """Return the scripts' data: the rows, in the report's order, and the choices of the filters.
 
-    A row is a list of ``FIELDS``. Its note and facts are indices of ``texts``, as rows share them.
+    The names of a row's fields stand there once. So do the texts that rows share: a row's note and
+    facts are indices of ``texts``.
     """
-    kinds = sorted({row.of.status for row in view.rows}, key=lambda kind: (traits(kind).rank, kind))
+    kinds = sorted(
+        {row.comparison.status for row in view.rows}, key=lambda kind: (traits(kind).rank, kind)
+    )
     metrics, causes, texts = _Places(), _Places(), _Places()
     rows = [
-        (
-            clean_line(row.case) or "unnamed",
-            metrics.of(clean_line(row.metric, 100)) if row.has_numbers else -1,
-            clean_line(row.of.unit, 30),
-            kinds.index(row.of.status),
-            causes.of(row.cause),
-            row.sense,
-            clean_line(row.change),
-            clean_line(row.interval),
-            clean_line(row.values),
-            texts.of(clean_line(row.note.replace("`", ""), _LONGEST_NOTE)),
-            [texts.of(clean_line(text)) for fact in row.facts for text in fact],
-            selection_of(row.case),
-            _change(row.of),
-            (_side(row.of.base), _side(row.of.head)),
-            row.of.method == "paired_t",
-        )
+        {
+            "case": clean_line(row.case) or "unnamed",
+            "metric": metrics.of(clean_line(row.metric, 100)) if row.has_numbers else -1,
+            "unit": clean_line(row.comparison.unit, 30),
+            "status": kinds.index(row.comparison.status),
+            "cause": causes.of(row.cause),
+            "sense": row.sense,
+            "size": clean_line(row.change),
+            "interval": clean_line(row.interval),
+            "values": clean_line(row.values),
+            "note": texts.of(clean_line(row.note.replace("`", ""), _LONGEST_NOTE)),
+            "facts": [texts.of(clean_line(text)) for fact in row.facts for text in fact],
+            "selection": selection_of(row.case),
+            "change": _change(row.comparison),
+            "sides": (_side(row.comparison.base), _side(row.comparison.head)),
+            "paired": row.comparison.method == "paired_t",
+        }
         for row in view.rows
     ]
     return {
-        "fields": FIELDS,
         "metrics": tuple(metrics),
         "statuses": [kind.replace("_", " ") for kind in kinds],
         "causes": tuple(causes),
         "texts": tuple(texts),
         "replay": replay_command(view.report),
-        "rows": rows,
+        "fields": tuple(rows[0]) if rows else (),
+        "rows": [tuple(row.values()) for row in rows],
     }
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, is_dataclass
 from functools import cache
 from itertools import islice
 from types import MappingProxyType, NoneType, UnionType
-from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from perfci.instruments import words as difference_words
 from perfci.model.report import MOST_VALUES, Report
@@ -24,9 +24,6 @@ from perfci.model.worker import MOST_FIRST_CALLS
 from perfci.report.clean import Clean, clean_json
 from perfci.report.replay import replay_of
 from perfci.verdict.caveats import cause_of
-
-if TYPE_CHECKING:
-    from perfci.model.finding import Difference
 
 HELP = "Write the report file here."
 MOST_BYTES = 16 << 20
@@ -260,44 +257,35 @@ def _worth(item: Any) -> tuple[int, bool]:
 
 
 def _with_words(plain: Mapping[str, Any], report: Report) -> dict[str, Any]:
-    """Return ``plain``, which is ``report``'s plain form, with the derived fields put in."""
+    """Return ``plain``, which is ``report``'s plain form, with the derived fields."""
     again = {case: replay_of(report, case) for case in {row.case for row in report.results}}
-    rows = [
-        _before(
-            row,
-            gate={"cause": cause_of(comparison), "replay": again[comparison.case]},
-            findings={"warnings": _cut("Comparison.warnings", comparison.warnings)},
-            caveat={"doubt": "".join(_cut("Comparison.doubt", [comparison.doubt]))},
-        )
-        for row, comparison in zip(plain["results"], report.results, strict=True)
-    ]
-    reasons = _cut("Verdict.reasons", report.verdict.reasons)
     return {
         **plain,
-        "verdict": _before(plain["verdict"], findings={"reasons": reasons}),
-        "results": rows,
+        "verdict": {
+            **plain["verdict"],
+            "reasons": _cut("Verdict.reasons", report.verdict.reasons),
+        },
+        "results": [
+            {
+                **fields,
+                "warnings": _cut("Comparison.warnings", row.warnings),
+                "doubt": "".join(_cut("Comparison.doubt", [row.doubt])),
+                "cause": cause_of(row),
+                "replay": again[row.case],
+            }
+            for fields, row in zip(plain["results"], report.results, strict=True)
+        ],
         "why": [
-            {**of_case, "differences": _with_text(of_case["differences"], why.differences)}
-            for of_case, why in zip(plain["why"], report.why, strict=True)
+            {
+                **fields,
+                "differences": [
+                    {**plain_one, "text": _cut("Difference.text", [difference_words(one)])[0]}
+                    for plain_one, one in zip(fields["differences"], why.differences, strict=True)
+                ],
+            }
+            for fields, why in zip(plain["why"], report.why, strict=True)
         ],
     }
-
-
-def _with_text(
-    plain: Iterable[Mapping[str, Any]], findings: Iterable[Difference]
-) -> list[dict[str, Any]]:
-    return [
-        _before(fields, arguments={"text": _cut("Difference.text", [difference_words(finding)])[0]})
-        for fields, finding in zip(plain, findings, strict=True)
-    ]
-
-
-def _before(plain: Mapping[str, Any], **added: Mapping[str, Any]) -> dict[str, Any]:
-    """Return ``plain`` with fields put in: ``added`` has, by field, the fields to put before it."""
-    whole: dict[str, Any] = {}
-    for name, value in plain.items():
-        whole |= {**added.get(name, {}), name: value}
-    return whole
 
 
 def _cut(field: str, texts: Iterable[str]) -> list[str]:

@@ -53,7 +53,7 @@ def render(report: Report) -> Clean:
 
 
 def _add_row(suite: ET.Element, row: Row, *, alone: bool) -> None:
-    status, metric = row.of.status, row.of.metric
+    status, metric = row.comparison.status, row.comparison.metric
     test = ET.SubElement(suite, "testcase", classname=_xml(row.case), name=_xml(metric))
     if alone and status == "new":
         ET.SubElement(test, "system-out").text = _xml(row.after)
@@ -82,7 +82,7 @@ def _add_failure(suite: ET.Element, failure: Failure) -> None:
 
 
 def _change(row: Row) -> str:
-    change = f"{row.of.status}: {row.values}, {row.change} {row.span}".rstrip()
+    change = f"{row.comparison.status}: {row.values}, {row.change} {row.span}".rstrip()
     return f"{change}; {row.measured}".removesuffix("; ")
 
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
+from typing import Literal
 
 from perfci.model.measuring import DECIDING_ROUNDS
-from perfci.model.report import Comparison, Estimate, Report
+from perfci.model.report import Comparison
 from perfci.stats.evidence import bounded_exp, holm
 from perfci.stats.t_tests import welch_t
 from perfci.units import format_share, format_value
@@ -27,18 +28,14 @@ _AXIS = "mode="
 _LATENCY = "latency_p50"
 _COLD, _WARM = "compile_time", "compile_time_cached"
 _MEMORY = ("peak_device_memory", "peak_host_memory")
-_MODE_HEADS = ("mode", "latency", "speed-up", "peak", "compile", "cached", "pays at")
-
-_Side = Callable[[Comparison], Estimate | None]
-_BASE: _Side = attrgetter("base")
-_HEAD: _Side = attrgetter("head")
-_ByMetric = Mapping[str, Comparison]
-"""A case's comparisons by metric."""
+_HEADS = ("mode", "latency", "speed-up", "peak", "compile", "cached", "pays at")
+_Modes = Mapping[str, Mapping[str, Comparison]]
+"""A benchmark's comparisons by mode and metric."""
 
 
 @dataclass(frozen=True, slots=True)
-class CaseTable:
-    """A table of one case, in words. Empty columns are left out.
+class ModeTable:
+    """A table of one benchmark, in words. Empty columns are left out.
 
     ``lines`` has the heads first, then the rows. ``changed``: a row moved, or the advice differs
     from base's.
@@ -48,39 +45,6 @@ class CaseTable:
     lines: Sequence[tuple[str, ...]]
     advice: str
     changed: bool
-
-    @property
-    def title(self) -> str:
-        """The case, and what its rows are."""
-        return f"{self.case} by mode"
-
-
-def case_tables(report: Report, *, every: bool = False) -> tuple[CaseTable, ...]:
-    """Return the tables to show.
-
-    A comparison shows only tables that changed, unless ``every`` is set.
-    """
-    every = every or report.is_one_sided
-    return tuple(table for table in mode_tables(report.results) if table.changed or every)
-
-
-def _without_empty(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    kept = [column for column in range(len(heads)) if any(line[column] for line in rows)]
-    return [tuple(line[column] for column in kept) for line in (heads, *rows)]
-
-
-def _moved(by_metric: _ByMetric, metrics: Iterable[str]) -> bool:
-    rows = (by_metric[name] for name in metrics if name in by_metric)
-    return any(row.status in {"regressed", "improved"} for row in rows)
-
-
-def _number(by_metric: _ByMetric, metric: str, side: _Side) -> float | None:
-    estimate = side(by_metric[metric]) if metric in by_metric else None
-    return estimate.center if estimate else None
-
-
-def _known(value: float | None, unit: str) -> str:
-    return "" if value is None else format_value(value, unit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +56,12 @@ class _Mode:
     peak: float | None
     cold: float | None
     warm: float | None
-    calls: int | None
-    speedup: float | None
-    lo: float | None
-    hi: float | None
-    p: float
+    speedup: float | None = None
+    lo: float | None = None
+    hi: float | None = None
+    p: float = 1.0
+    pays: str = ""
+    """After how many calls compiling pays."""
 
     @property
     def compiling_s(self) -> float:
@@ -104,19 +69,16 @@ class _Mode:
         known = (took for took in (self.cold, self.warm) if took is not None)
         return next(known, math.inf)
 
-    @property
-    def pays(self) -> str:
-        """After how many calls compiling pays."""
-        return "" if self.calls is None else f"{self.calls:,}"
-
     def cells(self) -> tuple[str, ...]:
         """Return the mode's line of the table."""
         gain = "" if self.speedup is None else _times(self.speedup)
         if self.lo is not None and self.hi is not None:
             gain += f" ({_digits(self.lo)}…{_digits(self.hi)})"
-        latency, peak = format_value(self.latency, "s"), _known(self.peak, "bytes")
-        took = (_known(self.cold, "s"), _known(self.warm, "s"))
-        return (self.name, latency, gain, peak, *took, self.pays)
+        peak, cold, warm = (
+            "" if value is None else format_value(value, unit)
+            for value, unit in ((self.peak, "bytes"), (self.cold, "s"), (self.warm, "s"))
+        )
+        return (self.name, format_value(self.latency, "s"), gain, peak, cold, warm, self.pays)
 
 
 def _times(ratio: float) -> str:
@@ -127,7 +89,7 @@ def _digits(ratio: float) -> str:
     return f"{ratio:.2f}" if ratio < 10.0 else format_value(ratio, "ratio")
 
 
-def mode_tables(results: Iterable[Comparison]) -> Iterator[CaseTable]:
+def mode_tables(results: Iterable[Comparison]) -> Iterator[ModeTable]:
     """Yield a table for each benchmark with eager and another mode measured on head."""
     by_case: dict[str, dict[str, dict[str, Comparison]]] = {}
     for row in results:
@@ -136,19 +98,28 @@ def mode_tables(results: Iterable[Comparison]) -> Iterator[CaseTable]:
             by_case.setdefault(case, {}).setdefault(mode, {})[row.metric] = row
     for case, modes in by_case.items():
         memory = next((name for name in _MEMORY if any(name in of for of in modes.values())), "")
-        head, base = (_measured(modes, memory, side) for side in (_HEAD, _BASE))
+        head, base = _measured(modes, memory, "head"), _measured(modes, memory, "base")
         if not head:
             continue
         threshold = modes[EAGER][_LATENCY].threshold
         best, before = recommended(head, threshold), recommended(base, threshold)
-        watched = (_LATENCY, _COLD, _WARM, memory)
-        changed = any(_moved(by_metric, watched) for by_metric in modes.values())
-        changed = changed or bool(best and before and best != before)
+        moved = any(
+            modes[mode][metric].status in {"regressed", "improved"}
+            for mode in modes
+            for metric in (_LATENCY, _COLD, _WARM, memory)
+            if metric in modes[mode]
+        )
         advice = _advice(head, best, threshold)
         if before and before != best:
             advice += "; on base " + ("no mode helped" if before == EAGER else f"it was {before}")
-        lines = _without_empty(_MODE_HEADS, [mode.cells() for mode in head])
-        yield CaseTable(case, lines, advice, changed)
+        lines = [_HEADS, *(mode.cells() for mode in head)]
+        kept = [column for column in range(len(_HEADS)) if any(line[column] for line in lines[1:])]
+        yield ModeTable(
+            case,
+            [tuple(line[column] for column in kept) for line in lines],
+            advice,
+            changed=moved or bool(best and before and best != before),
+        )
 
 
 def without_mode(case: str) -> tuple[str, str] | None:
@@ -163,48 +134,49 @@ def without_mode(case: str) -> tuple[str, str] | None:
     return f"{parts[1]}{others}", modes[0].removeprefix(_AXIS)
 
 
-def _measured(modes: Mapping[str, _ByMetric], memory: str, side: _Side) -> tuple[_Mode, ...]:
+def _measured(modes: _Modes, memory: str, side: Literal["base", "head"]) -> tuple[_Mode, ...]:
     """Return one side's modes, eager first. Empty unless eager and another mode have a latency."""
-    latencies = {mode: _number(by_metric, _LATENCY, side) for mode, by_metric in modes.items()}
-    eager = latencies.pop(EAGER, None)
+    eager = _number(modes, EAGER, _LATENCY, side)
     if not eager or eager < 0.0:
         return ()
     measured = []
-    for name, latency in {EAGER: eager, **latencies}.items():
+    for name in (EAGER, *(mode for mode in modes if mode != EAGER)):
+        latency = _number(modes, name, _LATENCY, side)
         if not latency or latency < 0.0:
             continue
-        by_metric = modes[name]
-        cold, warm = (_number(by_metric, metric, side) for metric in (_COLD, _WARM))
-        spent = cold if cold is not None else warm
+        peak, cold, warm = (_number(modes, name, metric, side) for metric in (memory, _COLD, _WARM))
+        if name == EAGER:
+            measured.append(_Mode(name, latency, peak, cold, warm))
+            continue
+        spent = warm if cold is None else cold
         saves = spent is not None and latency < eager
-        gain: tuple[float | None, float | None, float | None, float] = (None, None, None, 1.0)
-        if name != EAGER:
-            gain = _gain(eager, latency, side(modes[EAGER][_LATENCY]), side(by_metric[_LATENCY]))
-        measured.append(
-            _Mode(
-                name,
-                latency,
-                _number(by_metric, memory, side),
-                cold,
-                warm,
-                math.ceil(spent / (eager - latency)) if saves and spent is not None else None,
-                *gain,
-            )
-        )
+        pays = f"{math.ceil(spent / (eager - latency)):,}" if saves and spent is not None else ""
+        ratio = bounded_exp(math.log(eager) - math.log(latency))
+        gain = _gain(ratio, modes[EAGER][_LATENCY], modes[name][_LATENCY], side)
+        measured.append(_Mode(name, latency, peak, cold, warm, *gain, pays))
     return tuple(measured) if len(measured) > 1 else ()
 
 
+def _number(modes: _Modes, mode: str, metric: str, side: Literal["base", "head"]) -> float | None:
+    row = modes.get(mode, {}).get(metric)
+    estimate = getattr(row, side) if row else None
+    return estimate.center if estimate else None
+
+
 def _gain(
-    eager_s: float, mode_s: float, eager: Estimate | None, mode: Estimate | None
+    ratio: float, eager: Comparison, mode: Comparison, side: Literal["base", "head"]
 ) -> tuple[float, float | None, float | None, float]:
-    """Return a mode's speed-up over eager, its interval, and its p-value."""
-    samples = [each.values if each else () for each in (mode, eager)]
+    """Return a mode's speed-up over eager, its interval, and its p-value.
+
+    With too few values for a test, the speed-up is ``ratio``.
+    """
+    samples = [getattr(row, side).values for row in (mode, eager)]
     if all(len(values) >= DECIDING_ROUNDS and min(values) > 0.0 for values in samples):
         test = welch_t(*(list(map(math.log, values)) for values in samples))
         if test.estimate is not None and test.lo is not None and test.hi is not None:
             speedup, lo, hi = map(bounded_exp, (test.estimate, test.lo, test.hi))
             return speedup, lo, hi, 1.0 if test.p is None else test.p
-    return bounded_exp(math.log(eager_s) - math.log(mode_s)), None, None, 1.0
+    return ratio, None, None, 1.0
 
 
 def recommended(modes: Sequence[_Mode], threshold: float) -> str:
@@ -224,7 +196,7 @@ def recommended(modes: Sequence[_Mode], threshold: float) -> str:
     ]
     if helping:
         most = max(speedup for _, speedup in helping)
-        fast = (mode for mode, speedup in helping if speedup * enough >= most)
+        fast = [mode for mode, speedup in helping if speedup * enough >= most]
         return min(fast, key=attrgetter("compiling_s")).name
     below = others and all(mode.hi is not None and mode.hi < enough for mode in others)
     return EAGER if below else ""
