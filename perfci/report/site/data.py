@@ -111,7 +111,7 @@ def timeline_file(
 def benchmark_files(
     benchmark: ListedBenchmark,
     listed: Catalogue,
-    changes: Mapping[SeriesKey, tuple[Change, ...]],
+    changes: Mapping[SeriesKey, Sequence[Change]],
     standings: Mapping[SeriesKey, SeriesStanding],
 ) -> Iterator[tuple[str, bytes]]:
     """Yield the data files of a benchmark, each with its path in the site."""

@@ -223,9 +223,11 @@ class TrendRows:
         self._drawn = drawn
         self._series = {series.key: series for series in trend.series}
 
-    def first(self, name: str, items: Sequence[TrendEvent | Drift], most: int) -> dict[str, Any]:
-        """Return for a template the first ``most`` rows as ``name``, and the number of the rest."""
-        return {name: self.of(items[:most]), f"{name}_more": max(0, len(items) - most)}
+    def lists(self, named: Mapping[str, Sequence[TrendEvent | Drift]], most: int) -> dict[str, Any]:
+        """Return each list's first ``most`` rows for a template, and as ``…_more`` how many are left."""
+        rows = {name: self.of(items[:most]) for name, items in named.items()}
+        more = {f"{name}_more": max(0, len(items) - most) for name, items in named.items()}
+        return rows | more
 
     def of(self, items: Sequence[TrendEvent | Drift]) -> tuple[TrendRow, ...]:
         """Return a row for each of ``items`` whose series is known."""
