@@ -289,5 +289,4 @@ def _with_words(plain: Mapping[str, Any], report: Report) -> dict[str, Any]:
 
 
 def _cut(field: str, texts: Iterable[str]) -> list[str]:
-    longest = LIMITS[field].text
-    return [text if len(text) <= longest else text[: longest - 1] + "…" for text in texts]
+    return [shortened(text, LIMITS[field]) for text in texts]

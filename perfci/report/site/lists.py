@@ -224,7 +224,7 @@ class TrendRows:
         self._series = {series.key: series for series in trend.series}
 
     def lists(self, named: Mapping[str, Sequence[TrendEvent | Drift]], most: int) -> dict[str, Any]:
-        """Return each list's first ``most`` rows for a template, and as ``…_more`` how many are left."""
+        """Return each list's first ``most`` rows, and as ``…_more`` the number of the others."""
         rows = {name: self.of(items[:most]) for name, items in named.items()}
         more = {f"{name}_more": max(0, len(items) - most) for name, items in named.items()}
         return rows | more
