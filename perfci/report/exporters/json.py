@@ -279,8 +279,10 @@ def _with_words(plain: Mapping[str, Any], report: Report) -> dict[str, Any]:
             {
                 **fields,
                 "differences": [
-                    {**plain_one, "text": _cut("Difference.text", [difference_words(one)])[0]}
-                    for plain_one, one in zip(fields["differences"], why.differences, strict=True)
+                    {**known, "text": _cut("Difference.text", [difference_words(difference)])[0]}
+                    for known, difference in zip(
+                        fields["differences"], why.differences, strict=True
+                    )
                 ],
             }
             for fields, why in zip(plain["why"], report.why, strict=True)
