@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 
+from perfci.model.finding import LOOKS_SLOWER, NOTHING_EXERCISED, WARNS, Reason
 from perfci.model.report import Report
 from perfci.model.run import Side
-from perfci.report.headline import headline, reasons
+from perfci.model.words import reason_words
 from perfci.report.modes import ModeTable, mode_tables
-from perfci.report.outline import Outline
+from perfci.report.outline import Outline, shown_failures
 from perfci.report.why import CaseWhy, whys
-from perfci.units import counted, format_duration, format_share
+from perfci.units import counted, format_change, format_duration, format_share
+from perfci.verdict.decision import lost_metrics
+from perfci.verdict.policy import worse_by
 
 _MARKS = {"fail": "\u274c", "error": "\U0001f4a5", "inconclusive": "\u2754", "pass": "\u2705"}
+_WARNED_UNDECIDED = "warned-undecided"
 WORST_FIRST = ("fail", "error", "inconclusive", "pass", "run")
 
 
@@ -110,3 +115,141 @@ def side_words(side: Side | None) -> str:
     short = side.sha[:12]
     text = side.rev if not short or short in side.rev else f"{side.rev} ({short})"
     return text + (" with uncommitted changes" if side.dirty else "")
+
+
+def headline(rows: Outline) -> str:
+    """Return the most important fact of the report. The verdict's word isn't in it."""
+    findings = rows.report.verdict.findings
+    if rows.report.is_one_sided:
+        return _measured(rows)
+    match rows.report.verdict.status:
+        case "fail":
+            return _regressions(rows)
+        case "pass":
+            passed = f"{_passed(rows)}{_also(rows)}"
+            if findings and findings[0].code == NOTHING_EXERCISED:
+                return f"{reason_words(findings[0])}; {passed}"
+            return passed
+        case _:
+            return _open(rows)
+
+
+def reasons(rows: Outline) -> tuple[str, ...]:
+    """Return the verdict's reasons that are in no headline and no row.
+
+    Warnings of undecided rows fail nothing, so they come last.
+    """
+    report = rows.report
+    listed = {(row.case, row.comparison.metric) for row in (*rows.moved, *rows.undecided)}
+    findings = report.verdict.findings
+    if report.verdict.status in {"error", "inconclusive"} or (
+        findings and findings[0].code == NOTHING_EXERCISED
+    ):
+        findings = findings[1:]  # the headline states the first
+    others = [
+        reason
+        for reason in findings
+        if reason.code != _WARNED_UNDECIDED
+        and (reason.case, reason.metric) not in listed
+        and (reason.case not in rows.failed or reason.code in WARNS)
+    ]
+    warned = [reason for reason in report.verdict.findings if reason.code == _WARNED_UNDECIDED]
+    return tuple(map(reason_words, (*others, *warned)))
+
+
+def _measured(rows: Outline) -> str:
+    measured = {row.case for row in rows.rows if row.comparison.head} - rows.failed
+    failures = f"; {len(rows.failed)} failed" if rows.failed else ""
+    return f"{counted(len(measured), 'case')} measured, nothing compared{failures}"
+
+
+def _regressions(rows: Outline) -> str:
+    gating = [row for row in rows.moved if row.comparison.status == "regressed" and row.gates]
+    regressed = len({row.case for row in gating})
+    text = f"{counted(len(gating), 'regression')} in {regressed} of {counted(rows.cases, 'case')}"
+    if rows.failed:
+        text += f", {len(rows.failed)} failed"
+    if not gating:
+        return text
+    which = ": " if len(gating) == 1 else "; furthest beyond its threshold: "
+    return f"{text}{which}{gating[0].case} {gating[0].comparison.metric} {gating[0].change}"
+
+
+def _open(rows: Outline) -> str:
+    """Return what leaves the verdict open: the first reason, and the number of further reasons.
+
+    For undecided comparisons, return how many cases have some. Their rows give the reasons.
+    """
+    every = rows.report.verdict.findings
+    if not every:
+        return f"no verdict on {counted(rows.cases, 'case')}"
+    if slower := [reason for reason in every if reason.code == LOOKS_SLOWER]:
+        ratio = slower[0].arguments.get("ratio")
+        change = format_change(ratio) if isinstance(ratio, float) else ""
+        first = f"{slower[0].case} {slower[0].metric} {change}"
+        return f"looks slower, not decided: {first}{_more(slower)}"
+    if every[0].code != "undecided":
+        more = f" ({_more(every).strip()})" if _more(every) else ""
+        return _deciding(rows, every[0]) + more
+    open_rows = [reason for reason in every if reason.code == "undecided"]
+    cases = len({reason.case for reason in open_rows})
+    first = f"{open_rows[0].case} {open_rows[0].metric}"
+    return f"{cases} of {counted(rows.cases, 'case')} undecided: {first}{_more(open_rows)}"
+
+
+def _more(items: Sequence[object]) -> str:
+    """Return how many items there are besides the first one, or nothing."""
+    return f" and {len(items) - 1} more" if len(items) > 1 else ""
+
+
+def _deciding(rows: Outline, reason: Reason) -> str:
+    """Return the deciding reason. If it is a failure, its message and log are shown below."""
+    broken = (
+        f'"{failure.case}" failed on {failure.side} in {failure.stage}'
+        for failure in shown_failures(rows.report)
+        if failure.case == reason.case
+    )
+    return next(broken, None) or reason_words(reason)
+
+
+def _passed(rows: Outline) -> str:
+    """Return how many cases did not regress, and how many more ran no changed file."""
+    compared = {row.case for row in rows.rows} - _one_sided(rows)
+    untouched = compared & {row.case for row in rows.groups["untouched"]}
+    if compared and all(row.comparison.head is None for row in rows.rows if row.case in compared):
+        return f"nothing to measure in {counted(len(compared), 'case')}"
+    others = compared - untouched
+    text = f"no regression in {counted(len(others), 'case')}" if others or not untouched else ""
+    more = f"{counted(len(untouched), 'case')} ran no changed file" if untouched else ""
+    return "; ".join(filter(None, (text, more)))
+
+
+def _also(rows: Outline) -> str:
+    """Return the counts that a pass alone hides. A case that got slower passes if it is removed."""
+    moved = [row.comparison for row in rows.moved]
+    accepted = sum(row.accepted is not None for row in moved)
+    warned = sum(row.status == "regressed" for row in moved) - accepted
+    warned += sum(known.code == _WARNED_UNDECIDED for known in rows.report.verdict.findings)
+    counts = {
+        "accepted regression": accepted,
+        "improvement": sum(row.status == "improved" for row in moved),
+        "warning": warned,
+        "undecided slow-down": sum(
+            (worse_by(row.comparison)[1] or 0.0) > 0.0 for row in rows.undecided
+        ),
+        "removed case": len({row.case for row in rows.groups["removed"]} & _one_sided(rows)),
+        "new case": len({row.case for row in rows.groups["new"]}),
+        "skipped case": len(rows.report.skipped),
+    }
+    parts = [counted(number, noun) for noun, number in counts.items() if number]
+    if lost := lost_metrics(rows.report.results):
+        which = f"{lost[0].case} {lost[0].metric}{_more(lost)}"
+        parts.append(f"{counted(len(lost), 'removed metric')} ({which})")
+    return "; " + ", ".join(parts) if parts else ""
+
+
+def _one_sided(rows: Outline) -> set[str]:
+    """Return the cases all of whose rows are ``new`` or ``removed``: one side lacks them."""
+    lone = ("removed", "new")
+    kept = {row.case for name, group in rows.groups.items() if name not in lone for row in group}
+    return {row.case for name in lone for row in rows.groups[name]} - kept
