@@ -93,39 +93,47 @@ def configuration() -> str:
     ]
     for name, key in schema["properties"].items():
         if name not in _TABLES:
-            parts.append(_key("[tool.perfci]", name, key, "##"))
+            parts += [f"## `{name}`", *_key(name, key)]
     for name, (definition, header) in _TABLES.items():
         table = schema["definitions"][definition]
-        parts += [f"## `{name}`", table["description"]]
-        for key, of in table["properties"].items():
-            needed = key in table.get("required", ())
-            own = _OF_SHARE if key == "share" else header
-            parts.append(_key(own, key, of, "###", needed=needed))
+        parts += [f"## `{name}`", table["description"], *_table(header, table)]
     return _page("Configuration keys", *parts)
 
 
-def _key(header: str, name: str, key: Mapping[str, Any], level: str, needed: bool = False) -> str:
-    facts = [_kind(key)]
-    if needed:
-        facts.append("required")
-    if "default" in key:
-        facts.append(f"default: `{_toml(key['default'])}`")
-    kind = "; ".join(facts)
-    lines = [f"{level} `{name}`", "", key["description"], "", f"{kind[0].upper()}{kind[1:]}."]
+def _key(name: str, key: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the paragraphs of a key that is no table of keys."""
     (example,) = key["examples"]
-    lines += ["", "```toml", *_example(header, name, example), "```"]
-    return "\n".join(lines)
-
-
-def _example(header: str, name: str, example: Any) -> list[str]:
-    """Return the lines of TOML that set ``name`` below ``header``."""
-    if isinstance(example, dict) and all(isinstance(each, dict) for each in example.values()):
-        header, example = f"{header[:-1]}.{name}.{next(iter(example))}]", *example.values()
-        return [header, *(f"{key} = {_toml(value)}" for key, value in example.items())]
+    yield key["description"]
+    facts = _facts(key)
     if isinstance(example, dict):
-        header = f"{header[:-1]}.{name}]"
-        return [header, *(f"{_toml_key(key)} = {_toml(value)}" for key, value in example.items())]
-    return [header, f"{name} = {_toml(example)}"]
+        first, value = next(iter(example.items()))
+        if isinstance(value, dict):
+            name, example = f"{name}.{first}", value
+        lines = [f"{_toml_key(key)} = {_toml(value)}" for key, value in example.items()]
+        yield f"{facts.capitalize()}."
+        yield "\n".join(["```toml", f"[tool.perfci.{name}]", *lines, "```"])
+    elif isinstance(example, bool):
+        yield f"{facts.capitalize()}."
+    else:
+        yield f"{facts[0].upper()}{facts[1:]}; for example `{name} = {_toml(example)}`."
+
+
+def _table(header: str, table: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a table's keys, and an example that sets all of them."""
+    rows, examples = ["| key | meaning | value |", "|---|---|---|"], {header: [header]}
+    for name, key in table["properties"].items():
+        facts = _facts(key, needed=name in table.get("required", ()))
+        rows.append(f"| `{name}` | {key['description']} | {facts} |")
+        own = _OF_SHARE if name == "share" else header
+        (example,) = key["examples"]
+        examples.setdefault(own, ["", own]).append(f"{name} = {_toml(example)}")
+    yield "\n".join(rows)
+    yield "\n".join(["```toml", *(line for lines in examples.values() for line in lines), "```"])
+
+
+def _facts(key: Mapping[str, Any], needed: bool = False) -> str:
+    default = [f"default `{_toml(key['default'])}`"] if "default" in key else []
+    return "; ".join([_kind(key), *(["required"] if needed else []), *default])
 
 
 def _kind(key: Mapping[str, Any]) -> str:

@@ -58,24 +58,19 @@ KEYS = dict(keys(schemas()["perfci.schema.json"]))
 
 
 @pytest.mark.parametrize("name", KEYS)
-def test_a_key_has_a_meaning_an_example_and_a_section(name: str) -> None:
+def test_a_key_has_a_meaning_an_example_and_a_place(name: str) -> None:
     assert KEYS[name]["description"]
     assert len(KEYS[name]["examples"]) == 1
     if name != "metrics":
-        heading = f"\n### `{name.partition('.')[2]}`\n" if "." in name else f"\n## `{name}`\n"
-        assert heading in PAGES["configuration.md"]
+        place = f"\n| `{name.partition('.')[2]}` |" if "." in name else f"\n## `{name}`\n"
+        assert place in PAGES["configuration.md"]
 
 
 def example_files() -> Iterator[str]:
-    """Yield configurations: each example of a single key, and a table's that need each other."""
-    needed: dict[str, list[str]] = {}
-    for block in re.findall(r"```toml\n(.*?)```", PAGES["configuration.md"], re.DOTALL):
-        header, _, line = block.partition("\n")
-        if header.startswith("[["):
-            needed.setdefault(header, []).append(line)
-        else:
-            yield block
-    yield from ("\n".join([header, *lines]) for header, lines in needed.items())
+    """Yield configurations: the page's blocks, and the examples of single keys."""
+    yield from re.findall(r"```toml\n(.*?)```", PAGES["configuration.md"], re.DOTALL)
+    for line in re.findall(r"for example `(.*)`\.\n", PAGES["configuration.md"]):
+        yield f"[tool.perfci]\n{line}"
 
 
 EXAMPLES = list(example_files())
