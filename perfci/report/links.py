@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from perfci.model.report import Report
-from perfci.model.run import Environment
-from perfci.report.clean import Safe, clean_line, code, escape
+from perfci.model.run import Environment, Side
+from perfci.report.clean import Safe, clean_line, code
 
 _SHA = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _REPOSITORY = re.compile(r"https?://[A-Za-z0-9.:-]+(?:/[A-Za-z0-9_-][A-Za-z0-9._-]*)+")
@@ -77,14 +77,6 @@ def known_links(repository: str, commits: frozenset[str], details: str = "") -> 
     return Links(repository, whole, details)
 
 
-@dataclass(frozen=True, slots=True)
-class FactTable:
-    """A row for each fact: its name, then a cell for each of ``columns``."""
-
-    columns: tuple[str, ...]
-    rows: tuple[tuple[Safe, ...], ...]
-
-
 def environment_names(reports: Sequence[Report]) -> tuple[str, ...]:
     """Return a name for each report's environment: its device, and the facts that tell it apart."""
     return names_of([report.environment for report in reports])
@@ -105,32 +97,28 @@ def names_of(environments: Sequence[Environment]) -> tuple[str, ...]:
     )
 
 
-def fact_table(report: Report) -> FactTable:
-    """Return head's main facts, and base's facts that differ."""
+def fact_table(report: Report) -> list[tuple[str, ...]]:
+    """Return a table, heads first: head's main facts, and base's facts that differ."""
     made = f"{report.perfci_version}, {report.command}, {report.created_at}"
-    head = {**_environment(report.environment, report.head.python), "perfci": escape(made)}
+    head = {**_facts(report.environment, report.head), "perfci": made}
     if report.base_environment is None:
-        rows = tuple((escape(fact), head[fact]) for fact in head if fact in _SHOWN)
-        return FactTable(("value",), rows)
-    base = _environment(report.base_environment, report.base.python if report.base else "")
-    nothing = escape("–")
-    compared = []
+        return [("fact", "value"), *((fact, head[fact]) for fact in head if fact in _SHOWN)]
+    base = {**_facts(report.base_environment, report.base), "perfci": made}
+    table: list[tuple[str, ...]] = [("fact", "head", "base, where it differs")]
     for fact in dict.fromkeys((*head, *base)):
-        before, after = base.get(fact, nothing), head.get(fact, nothing)
-        differs = before != after and fact != "perfci"
-        if differs or fact in _SHOWN:
-            compared.append((escape(fact), after, before if differs else Safe("")))
-    return FactTable(("head", "base, where it differs"), tuple(compared))
+        before, after = base.get(fact, "–"), head.get(fact, "–")
+        if before != after or fact in _SHOWN:
+            table.append((fact, after, before if before != after else ""))
+    return table
 
 
-def _environment(environment: Environment, python: str) -> dict[str, Safe]:
+def _facts(environment: Environment, side: Side | None) -> dict[str, str]:
     """Return the facts of an environment to show.
 
     An untrusted fact named ``environment`` or ``interpreter`` can't replace perfci's own.
     """
-    first = {"environment": code(environment.key), "interpreter": code(python)}
-    facts = {name: escape(value) for name, value in sorted(environment.facts.items())}
-    return first | {name: value for name, value in facts.items() if name not in first}
+    own = {"environment": environment.key, "interpreter": side.python if side else ""}
+    return {**own, **dict(sorted(environment.facts.items())), **own}
 
 
 def _device(environment: Environment) -> str:

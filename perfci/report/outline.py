@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -45,6 +45,14 @@ def grouped_failures(failures: Sequence[Failure]) -> tuple[tuple[Failure, tuple[
         key = (failure.side, failure.stage, failure.kind, message)
         shared.setdefault(key, (failure, []))[1].append(failure.case)
     return tuple((failure, tuple(cases)) for failure, cases in shared.values())
+
+
+def by_reason(reasons: Mapping[str, str]) -> dict[str, list[str]]:
+    """Return the names that share each reason."""
+    names: dict[str, list[str]] = {}
+    for name, reason in reasons.items():
+        names.setdefault(reason, []).append(name)
+    return names
 
 
 @dataclass(frozen=True, slots=True)

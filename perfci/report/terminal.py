@@ -20,7 +20,7 @@ from perfci.model.report import Report
 from perfci.model.status import traits
 from perfci.model.words import words
 from perfci.report.clean import Clean, clean_block, clean_line, clean_prose, clean_styled
-from perfci.report.outline import group_of
+from perfci.report.outline import by_reason, group_of
 from perfci.report.replay import replay_of
 from perfci.report.rows import BLAME, Row
 from perfci.report.view import ReportView
@@ -232,16 +232,11 @@ def wrapped(text: str, indent: int, width: int, style: str = "") -> Iterator[Tex
 
 
 def _skipped(report: Report, width: int, *, verbose: bool) -> Iterator[Text]:
-    skipped: dict[str, list[str]] = {}
-    for case, why in report.skipped.items():
-        skipped.setdefault(why, []).append(case)
-    for why, cases in skipped.items():
+    for why, cases in by_reason(report.skipped).items():
         yield from wrapped(f"{first_of(cases, _MOST_NAMES)} skipped: {why}", 0, width, "dim")
     if verbose and report.not_measured:
-        metrics: dict[str, list[str]] = {}
-        for metric, why in report.not_measured.items():
-            metrics.setdefault(why, []).append(metric)
-        lacking = "; ".join(f"{', '.join(names)} ({why})" for why, names in metrics.items())
+        metrics = by_reason(report.not_measured).items()
+        lacking = "; ".join(f"{', '.join(names)} ({why})" for why, names in metrics)
         yield from wrapped(f"not measured: {lacking}", 0, width, "dim")
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from perfci.instruments import words
 from perfci.model.finding import Difference, Why
 from perfci.model.report import Report
+from perfci.report.outline import by_reason
 from perfci.report.rows import Row, metric_words
 from perfci.verdict.why import leading
 
@@ -84,10 +85,7 @@ def _with_place(finding: Difference) -> str:
 
 def unavailable_lines(why: Why) -> Iterator[str]:
     """Yield the instruments that were unavailable, grouped by the reason."""
-    by_reason: dict[str, list[str]] = {}
-    for name, reason in why.untold.items():
-        by_reason.setdefault(reason, []).append(name)
-    for reason, names in by_reason.items():
+    for reason, names in by_reason(why.untold).items():
         yield f"unavailable from {', '.join(names)}: {reason}"
 
 
