@@ -247,7 +247,7 @@ def require_schema(plain: Mapping[str, Any]) -> None:
     """Raise ValueError, with the reason, if this perfci can't read the schema of a baseline."""
     schema = plain.get("schema")
     if not isinstance(schema, int) or isinstance(schema, bool) or schema < 1:
-        raise ValueError("it carries no schema number")
+        raise ValueError("it has no schema number")
     if schema > BASELINE_SCHEMA:
         known = f"this perfci knows {BASELINE_SCHEMA}"
         raise ValueError(f"its schema is {schema} and {known}: update perfci")
@@ -381,12 +381,12 @@ class BaselineStore:
         if not os.path.lexists(path):
             raise DamagedFile(
                 "damaged-baseline",
-                f"the baselines in {path.parent} are not valid: {path} is missing",
+                f"the baselines in {path.parent} are incomplete: {path} is missing",
                 "Restore it from git, or remove that folder and run `perfci baseline update`.",
             )
         environment = _decoded(path, Environment)
         if environment.key != key:
-            raise _damaged(path, f"it is of another environment ({environment.key})")
+            raise _damaged(path, f"it belongs to another environment ({environment.key})")
         return dict(environment.facts)
 
     def _files(self, environment: str) -> list[Path]:
@@ -406,11 +406,11 @@ def _file_name(case: str) -> str:
 def _read(path: Path) -> Baseline:
     baseline = _decoded(path, Baseline)
     if baseline.environment != path.parent.name:
-        raise _damaged(path, f"it is of another environment ({baseline.environment})")
+        raise _damaged(path, f"it belongs to another environment ({baseline.environment})")
     if _file_name(baseline.case) != path.name:
-        raise _damaged(path, f"it is of another case ({baseline.case})")
+        raise _damaged(path, f"it belongs to another case ({baseline.case})")
     if not _SHA.fullmatch(baseline.sha):
-        raise _damaged(path, f"{baseline.sha!r} is no commit's hash")
+        raise _damaged(path, f"{baseline.sha!r} is not a commit's hash")
     if not baseline.sessions or not all(session.workers for session in baseline.sessions):
         raise _damaged(path, "it holds a session without workers, or none")
     return baseline
@@ -423,7 +423,7 @@ def _decoded(path: Path, kind: type[T]) -> T:
         plain: Any = msgspec.json.decode(read_regular(path))
         if kind is Baseline:
             if not isinstance(plain, dict):
-                raise _damaged(path, "it holds no object")
+                raise _damaged(path, "it isn't a JSON object")
             require_schema(plain)
         return from_plain(plain, kind)
     except (ValueError, RecursionError) as error:  # of msgspec, the codec, and require_schema

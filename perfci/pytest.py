@@ -41,22 +41,13 @@ def benchmarks(*paths: str, tags: Sequence[str] = ()) -> tuple[Benchmark, ...]:
     run head's tests just as they run head's benchmarks. Raises BenchmarkError if a path lies
     elsewhere, or if none of their tests measures.
     """
-    from perfci.api import user_frame
+    from perfci.api import files_below, user_frame
     from perfci.errors import BenchmarkError
     from perfci.suites.pytest import benchmarks_of
 
     where = user_frame()
     file, _, line = where.rpartition(":")
-    folder = Path(file).parent.resolve()
-    files = tuple((folder / path).resolve() for path in paths)
-    for path, place in zip(paths, files, strict=True):
-        if not place.is_relative_to(folder):
-            raise BenchmarkError(
-                "tests-elsewhere",
-                f"{where}: {path} lies outside of {folder.name}/",
-                "Both sides run head's files of one folder: put this file next to the tests, and "
-                'write benchmarks = "tests" below [tool.perfci].',
-            )
+    files = files_below(where, *paths)
     collected = benchmarks_of(files, Path.cwd())
     if not collected:
         raise BenchmarkError(

@@ -34,6 +34,24 @@ def user_frame() -> str:
     return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else ""
 
 
+def files_below(where: str, *paths: str) -> tuple[Path, ...]:
+    """Return files that are named relative to the calling file ``where`` (``file:line``).
+
+    BenchmarkError for a file that is missing, or isn't in the caller's folder or below it.
+    """
+    folder = Path(where.rpartition(":")[0]).parent.resolve()
+    files = tuple((folder / path).resolve() for path in paths)
+    for path, file in zip(paths, files, strict=True):
+        if not (file.is_relative_to(folder) and file.is_file()):
+            raise BenchmarkError(
+                "no-such-file",
+                f"{where}: there is no {path} in {folder.name}/",
+                "Both sides run head's files of one folder: put this benchmark file next to the "
+                "file that it names, and set `benchmarks` in [tool.perfci] to that folder.",
+            )
+    return files
+
+
 def require(right: object, function: str, wrong: str, advice: str) -> None:
     """Raise BenchmarkError unless the arguments of ``perfci.FUNCTION`` are ``right``."""
     if not right:

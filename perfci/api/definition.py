@@ -10,7 +10,7 @@ import itertools
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, overload
 
 from perfci.api import is_positive, require, user_frame
@@ -48,15 +48,15 @@ class Benchmark:
 
     name: str
     function: Callable[..., Any]
-    axes: Mapping[str, tuple[Any, ...]]
-    labels: Mapping[str, tuple[str, ...]]
-    tags: tuple[str, ...]
-    skip: Skip
-    timeout: float | None
-    thresholds: Mapping[str, float]
-    metrics: tuple[str, ...] | None
     file: str
     line: int
+    axes: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    tags: tuple[str, ...] = ()
+    skip: Skip = None
+    timeout: float | None = None
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+    metrics: tuple[str, ...] | None = None
     hands_over: bool = False
     sources: tuple[str, ...] = ()
 

@@ -19,7 +19,7 @@ from functools import partial, wraps
 from pathlib import Path
 from typing import Any
 
-from perfci.api import fit_label, fit_name, user_frame
+from perfci.api import files_below, fit_label, fit_name, user_frame
 from perfci.api.definition import Benchmark
 from perfci.collector import Work
 from perfci.errors import BenchmarkError, Unusable
@@ -41,13 +41,13 @@ def timer(
     ``setup`` runs once, in the same names as ``stmt``: those in ``globals``, and ``torch``.
     ``num_threads`` are torch's.
     """
-    names = dict(globals or {})
-    if "torch" not in names:
-        import torch
+    import torch
 
-        names["torch"] = torch
+    if num_threads is not None:
+        torch.set_num_threads(num_threads)
+    names = {"torch": torch, **(globals or {})}
     exec(compile(setup, "<setup>", "exec"), names)  # noqa: S102 (the benchmark's own code)
-    return Work(_with_threads(_compiled(stmt, names), num_threads))
+    return Work(_compiled(stmt, names))
 
 
 def _compiled(stmt: str, names: dict[str, Any]) -> Callable[[], Any]:
@@ -73,27 +73,6 @@ def _compiled(stmt: str, names: dict[str, Any]) -> Callable[[], Any]:
     return call
 
 
-def _with_threads(call: Callable[[], Any], number: int | None) -> Callable[[], Any]:
-    """Return ``call``, which sets torch's threads first, when it is first called.
-
-    They can't be set before, because perfci sets its own number of threads after set-up.
-    """
-    if number is None:
-        return call
-    pending = True
-
-    def with_threads() -> Any:
-        nonlocal pending
-        if pending:
-            import torch
-
-            torch.set_num_threads(number)
-            pending = False
-        return call()
-
-    return with_threads
-
-
 def script(path: str, *arguments: str, tags: Sequence[str] = ()) -> tuple[Benchmark, ...]:
     """Return the benchmarks of a script that times by torch's ``Timer`` or ``triton.testing``.
 
@@ -103,44 +82,28 @@ def script(path: str, *arguments: str, tags: Sequence[str] = ()) -> tuple[Benchm
     Raises BenchmarkError if the script lies elsewhere, fails, or times nothing.
     """
     where = user_frame()
-    folder = Path(where.rpartition(":")[0]).parent.resolve()
-    place = (folder / path).resolve()
-    if not place.is_relative_to(folder) or not place.is_file():
-        raise BenchmarkError(
-            "no-script",
-            f"{where}: there is no {path} in {folder.name}/",
-            "Both sides run head's files of one folder: put this file next to the script.",
-        )
-    return script_benchmarks(place, arguments, where, tags)
-
-
-def script_benchmarks(
-    place: Path, arguments: Sequence[str], where: str, tags: Sequence[str] = ()
-) -> tuple[Benchmark, ...]:
-    """Return the benchmarks of the script at ``place``, which ``where`` (``file:line``) names."""
+    (place,) = files_below(where, path)
     file, _, line = where.rpartition(":")
     run = _ScriptRun(place, arguments)
     run.to_end(where)
-    return tuple(
-        Benchmark(
-            name=name,
-            function=partial(_measured, place, arguments, name)
-            if len(labels) > 1
-            else partial(_measured, place, arguments, name, case=labels[0]),
-            axes={"case": tuple(labels)} if len(labels) > 1 else {},
-            labels={"case": tuple(labels)} if len(labels) > 1 else {},
-            tags=tuple(tags),
-            skip=None,
-            timeout=None,
-            thresholds={},
-            metrics=None,
-            file=file,
-            line=int(line),
-            hands_over=True,
-            sources=(str(place),),
+    benchmarks = []
+    for name, labels in run.cases.items():
+        function = partial(_measured, place, arguments, name)
+        axes = {"case": tuple(labels)} if len(labels) > 1 else {}
+        benchmarks.append(
+            Benchmark(
+                name=name,
+                function=function if axes else partial(function, case=labels[0]),
+                file=file,
+                line=int(line),
+                axes=axes,
+                labels=axes,
+                tags=tuple(tags),
+                hands_over=True,
+                sources=(str(place),),
+            )
         )
-        for name, labels in run.cases.items()
-    )
+    return tuple(benchmarks)
 
 
 def _measured(

@@ -271,7 +271,7 @@ def require_current(database: Database, *, create: bool) -> None:
         held = f"it holds {', '.join(names[:3])}" if names else "it holds no tables"
         raise UsageError(
             "no-history",
-            f"{address.path} is a SQLite database, and no history of perfci's: {held}",
+            f"{address.path} is a SQLite database but not a perfci history: {held}",
             "Name another file.",
         )
     if not create:
@@ -293,7 +293,7 @@ def _require_file(path: Path, *, create: bool) -> None:
         if create and not os.path.lexists(path):
             _make(path)
         if path.stat().st_size == 0:
-            raise damaged(str(path), "it is empty, and perfci never leaves a history so")
+            raise damaged(str(path), "the file is empty")
     except FileNotFoundError as error:
         raise _missing(str(path)) from error
     except OSError as error:
@@ -304,7 +304,7 @@ def _require_file(path: Path, *, create: bool) -> None:
         ) from error
     if not path.is_file():
         raise UsageError(
-            "no-history", f"{path} is no file", "Name a file, or one that doesn't exist yet."
+            "no-history", f"{path} is not a file", "Name a file, or one that doesn't exist yet."
         )
 
 

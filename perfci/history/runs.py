@@ -135,9 +135,9 @@ def _reasons_against(run: RecordedRun) -> Iterator[str]:
     try:
         from_text(run.measured_at)
     except NoTime:
-        yield f"{run.measured_at[:80]!r} is no time at which it was measured"
+        yield f"{run.measured_at[:80]!r} is not a time"
     if run.position is not None and not 0 <= run.position < _MOST_COMMITS:
-        yield f"no branch has {run.position} commits"
+        yield f"its position on the branch is {run.position}"
     if len({(point.case, point.metric) for point in run.points}) < len(run.points):
         yield "a metric of a case is there twice"
     for point in run.points:
@@ -146,9 +146,9 @@ def _reasons_against(run: RecordedRun) -> Iterator[str]:
     try:
         msgspec.json.encode(run)
     except UnicodeEncodeError as error:
-        yield f"it has text that is no Unicode: {error.object[:80]!r}"
+        yield f"it has text that isn't Unicode: {error.object[:80]!r}"
     if "\0" in "".join((*map(str, header_fields(run).values()), run.environment.key)):
-        yield "there is a NUL in its texts, which no database takes"
+        yield "it has a text with a NUL character"
 
 
 def record_runs(connection: Connection, runs: Iterable[RecordedRun]) -> int:

@@ -56,7 +56,7 @@ def load(file: str, python_path: tuple[str, ...]) -> ModuleType:
     name = name_of(file)
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
-        raise ImportError(f"{file} is no Python file")
+        raise ImportError(f"{file} is not a Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses and pickle look a class's module up here
     spec.loader.exec_module(module)
@@ -228,7 +228,7 @@ def _work(made: Any) -> Work:
         if not isinstance(extra, ExtraMetric):
             raise Unusable(
                 "not_a_metric",
-                f"{repr(extra)[:80]} was returned with the work and is no perfci.metric(...)",
+                f"{repr(extra)[:80]} was returned with the work and isn't a perfci.metric(...)",
             )
         name = extra.metric.name
         if name in taken:

@@ -126,7 +126,7 @@ def _serve(spawned_ns: int, started_ns: int, order: WorkOrder, channel: Channel)
         _measure(order, channel, replace(start, resumed_ns=forked_ns), benchmarks, watch)
 
     if watch:
-        watch.keeps_openings = False  # to fork a worker is no process that the benchmark starts
+        watch.keeps_openings = False  # a forked worker isn't a process that the benchmark starts
     serve_forks(order, channel, measure_case, {})
 
 

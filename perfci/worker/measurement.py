@@ -6,7 +6,6 @@ is really spent and the memory really taken. Base runs the same code with shares
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from array import array
@@ -236,10 +235,7 @@ class _Measuring:
         return early
 
     def _blocks_as_ordered(self, session: Bursts) -> None:
-        while line := self._channel.receive():
-            order = json.loads(line)
-            if order["do"] == "finish":
-                return
+        for order in self._channel.orders():
             if order["do"] == "stop":  # for a block that has ended meanwhile
                 continue
             if order["collector"] == "python":
@@ -247,7 +243,6 @@ class _Measuring:
             turn = self._channel.turn(**order["turn"]) if order["turn"] else None
             block = session.block(order["lead_ins"], order["calls"], turn)
             self._channel.send("block", **asdict(block))
-        os._exit(0)  # the parent is gone
 
     def _generated_code(self, first: _FirstCall) -> str:
         """Return the digest of what was compiled, if all of it was and nothing slows it down."""

@@ -20,7 +20,7 @@ import os
 import re
 import select
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -91,6 +91,15 @@ class Channel:
             self._unread += chunk
         line, _, self._unread = self._unread.partition(b"\n")
         return line
+
+    def orders(self) -> Iterator[dict[str, Any]]:
+        """Yield the parent's orders up to ``finish``. Exit if the parent is gone."""
+        while line := self.receive():
+            order = json.loads(line)
+            if order["do"] == "finish":
+                return
+            yield order
+        os._exit(0)
 
     def enter(self, stage: str) -> None:
         """Report to the parent that ``stage`` begins."""

@@ -5,8 +5,6 @@ Like a worker that measures, a worker that records sets up, makes a first call a
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
@@ -66,24 +64,14 @@ def look_inside(order: WorkOrder, channel: Channel) -> None:
             garbage.freeze()
             channel.enter("record")
             channel.send("ready", call_s=scene.call_s)
-            _record_as_ordered(channel, recordings, copies, garbage)
+            for request in channel.orders():
+                garbage.collect()
+                recorded, why = recordings.taken(request["instrument"])
+                copies.require_none()
+                channel.send("record", recorded=recorded, why=why)
             return ()
 
         set_up(order, benchmarks)(go_on)
-
-
-def _record_as_ordered(
-    channel: Channel, recordings: _Recordings, copies: StrayCopies, garbage: Garbage
-) -> None:
-    while line := channel.receive():
-        request = json.loads(line)
-        if request["do"] == "finish":
-            return
-        garbage.collect()
-        recorded, why = recordings.taken(request["instrument"])
-        copies.require_none()
-        channel.send("record", recorded=recorded, why=why)
-    os._exit(0)  # the parent is gone
 
 
 class _Recordings:

@@ -79,4 +79,4 @@ def test_each_result_of_a_suite_is_compared_and_what_fails_is_named(project: Pro
     kinds = {failure["case"]: failure["kind"] for failure in report["failures"]}
     assert kinds == {"silent": "no_results", "other": "bad_results"}
     wrong = [f["message"] for f in report["failures"] if f["kind"] == "bad_results"]
-    assert all("out.json is no file of results of vllm" in message for message in wrong)
+    assert all("out.json is not a file of results of vllm" in message for message in wrong)

@@ -129,7 +129,7 @@ def test_another_programs_database_is_refused(tmp_path: Path) -> None:
     connection.close()
     with pytest.raises(UsageError, match="customers"), open_history(str(place)):
         pass
-    with pytest.raises(UsageError, match="no file"), open_history(str(tmp_path)):
+    with pytest.raises(UsageError, match="is not a file"), open_history(str(tmp_path)):
         pass
 
 

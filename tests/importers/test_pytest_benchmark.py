@@ -65,7 +65,7 @@ def test_a_number_that_no_float_holds_is_skipped_and_the_others_stay() -> None:
     foreign = read(file)
     case = "bench_sorting.py::test_plain"
     assert set(points(foreign)) == {(case, "latency_p50"), (case, "latency_min")}
-    assert why(foreign, f"{case} latency_mean") == "its value is no finite number"
+    assert why(foreign, f"{case} latency_mean") == "its value is not a finite number"
 
 
 def test_a_benchmark_without_statistics_failed() -> None:

@@ -103,7 +103,7 @@ def test_a_folder_of_several_tools_is_read_and_bad_files_are_named() -> None:
     assert {run.source for part in parts for run in part.runs} == set(TOOLS)
     reasons = {one.what: one.why for part in parts for one in part.skipped}
     assert "can't be read" in reasons["old/cut.json"]
-    assert "no file of results" in reasons["list.json"]
+    assert "not a file of results" in reasons["list.json"]
 
 
 def test_a_copy_of_a_file_in_the_same_folder_is_the_same_run() -> None:
@@ -166,7 +166,7 @@ def test_two_names_that_read_alike_are_one_case_and_the_second_is_said() -> None
     ]
     foreign = read(file)
     assert len(points(foreign)) == 2
-    assert "another of the same name" in foreign.skipped[0].why
+    assert "an earlier result has the same name" in foreign.skipped[0].why
 
 
 STRANGE = (

@@ -66,8 +66,8 @@ def test_vllms_numbers_do_not_count_where_requests_failed(change: dict[str, Any]
 
 def test_a_file_of_another_format_than_the_one_asked_for_is_refused() -> None:
     assert read(plain("vllm.json"), "vllm").runs
-    with pytest.raises(UsageError, match="is no file of results of nvbench"):
+    with pytest.raises(UsageError, match="is not a file of results of nvbench"):
         read(plain("vllm.json"), "nvbench")
-    with pytest.raises(UsageError, match="'nvbnch' is no format") as refused:
+    with pytest.raises(UsageError, match="'nvbnch' is not a format") as refused:
         read(plain("vllm.json"), "nvbnch")
     assert "google-benchmark, nvbench, pytest" in refused.value.advice

@@ -70,7 +70,7 @@ def test_a_result_that_failed_is_a_warning_with_its_reason() -> None:
 def test_a_file_without_results_is_an_error_that_names_it() -> None:
     with pytest.raises(DamagedFile, match=r"out\.json can't be read"):
         read(file("{"))
-    with pytest.raises(UsageError, match=r"out\.json is no file of results"):
+    with pytest.raises(UsageError, match=r"out\.json is not a file of results"):
         read(file({}))
     with pytest.raises(UsageError, match=r"out\.json holds no result"):
         read(google())

@@ -64,7 +64,7 @@ def payloads(response: HTTPResponse) -> Iterator[str]:
         name, _, value = line.partition(b":")
         if name not in _FIELDS:
             shown = repr(line.decode("utf-8", "replace")[:80])
-            raise ValueError(f"sent a line that is no server-sent event: {shown}")
+            raise ValueError(f"sent a line that isn't a server-sent event: {shown}")
         if name == b"data":
             value = value.removeprefix(b" ")
             done = value == _DONE
@@ -90,7 +90,7 @@ def stream_event(payload: str) -> StreamEvent:
         content = json.loads(payload)
     except (ValueError, RecursionError):
         if '"choices"' in payload[:SHOWN_CHARACTERS]:
-            raise ValueError(f"sent an event that is no JSON: {payload[:80]!r}") from None
+            raise ValueError(f"sent an event that isn't JSON: {payload[:80]!r}") from None
         return StreamEvent(has_tokens=True)  # a token of plain text may be a bracket
     if "error" in content:
         raise ValueError(f"reported an error: {json.dumps(content['error'])[:SHOWN_CHARACTERS]}")

@@ -44,8 +44,8 @@ def server(
     """Start a server for this side, and return it once it is ready. It ends with the worker.
 
     ``{port}`` in the command's words is a free port's number, which is ``PORT`` in its environment.
-    ``ready`` is a path or URL that answers, or text that it prints. Without it, the server is ready
-    when the port takes connections. ``timeout`` is in s.
+    ``ready`` is a path or URL that answers, or text in a line that it prints. Without it, the
+    server is ready when the port takes connections. ``timeout`` is in s.
 
     This process, which makes the requests, keeps ``client_cores`` of its cores, and the server gets
     the others. They share all cores if there are no others, or if ``client_cores`` is 0.

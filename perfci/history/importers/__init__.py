@@ -98,14 +98,16 @@ def importers() -> Mapping[str, Importer]:
 def read_foreign(content: bytes, name: str, form: str = "") -> ForeignResults:
     """Return the content of the file ``name``. ``form`` names its importer, if given.
 
-    Raises UsageError for JSON that is no file of results, or for an unknown ``form``, and
+    Raises UsageError for JSON that isn't a file of results, or for an unknown ``form``, and
     DamagedFile for a damaged file.
     """
     known = importers()
     wanted = form.replace("_", "-")
     if wanted and wanted not in known:
         raise UsageError(
-            "foreign-format", f"{visible(form, 40)!r} is no format", f"Formats: {listed([*known])}."
+            "foreign-format",
+            f"{visible(form, 40)!r} is not a format",
+            f"Formats: {listed([*known])}.",
         )
     chosen = (known[wanted],) if wanted else tuple(known.values())
     plain = _load(content, name)
@@ -153,7 +155,7 @@ def _importer_of(plain: Any, name: str, chosen: Iterable[Importer]) -> Importer:
     if importer is None:
         raise UsageError(
             "foreign-unknown",
-            f"{visible(name, 300)} is no file of results of {listed([e.TOOL for e in chosen])}",
+            f"{visible(name, 300)} is not a file of results of {listed([e.TOOL for e in chosen])}",
             "Give the JSON that the tool itself writes, or its folder; docs/foreign.md says how.",
         )
     return importer
@@ -213,11 +215,11 @@ class RunBuilder:
         if not case:
             self.skip("a benchmark", "it has no name")
         elif value is None or not abs(value) <= sys.float_info.max:
-            self.skip(f"{case} {metric}", "its value is no finite number")
+            self.skip(f"{case} {metric}", "its value is not a finite number")
         elif value < 0 and unit in _NEVER_BELOW_ZERO:
             self.skip(f"{case} {metric}", f"its value is below zero: {value} {unit}")
         elif (case, metric) in self._points:
-            self.skip(f"{case} {metric}", "another of the same name stands before it")
+            self.skip(f"{case} {metric}", "an earlier result has the same name")
         else:
             self._points[case, metric] = Point(case, metric, unit, float(value), direction)
             if source_hash:

@@ -87,23 +87,23 @@ def benchmarks_of(
     """
     from perfci.suites.pytest.session import Collection, run_test
 
-    return tuple(
-        Benchmark(
-            name=name,
-            function=partial(run_test, root, test.place),
-            axes={"params": tuple(test.labels)} if test.labels else {},
-            labels={"params": tuple(test.labels)} if test.labels else {},
-            tags=(test.group,) if test.group else (),
-            skip=partial(_skip, test.skips),
-            timeout=None,
-            thresholds={},
-            metrics=None,
-            file=test.file,
-            line=test.line,
-            hands_over=True,
+    benchmarks = []
+    for name, test in Collection(files, root, others).tests.items():
+        axes = {"params": tuple(test.labels)} if test.labels else {}
+        benchmarks.append(
+            Benchmark(
+                name=name,
+                function=partial(run_test, root, test.place),
+                file=test.file,
+                line=test.line,
+                axes=axes,
+                labels=axes,
+                tags=(test.group,) if test.group else (),
+                skip=partial(_skip, test.skips),
+                hands_over=True,
+            )
         )
-        for name, test in Collection(files, root, others).tests.items()
-    )
+    return tuple(benchmarks)
 
 
 def written(file: Path, root: Path, text: str, files: Iterable[str]) -> Mapping[str, None]:
