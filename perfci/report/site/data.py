@@ -9,8 +9,9 @@ from perfci.report.clean import clean_line
 from perfci.report.drawing import literal
 from perfci.report.site import words
 from perfci.report.site.lists import Catalogue, ListedBenchmark, SeriesStanding, slug
-from perfci.report.site.words import change_text, patterns, ratio_text, short, shown
+from perfci.report.site.words import change_text, patterns, short, shown
 from perfci.trend import Change, Series, SeriesKey, Timeline, benchmark_of, dates_of
+from perfci.units import format_change
 
 _LONGEST_SUBJECT = 160
 CHUNK = 32
@@ -65,7 +66,7 @@ def listing(
 def _size(standing: SeriesStanding, series: Series) -> str:
     if standing.change is not None:
         return change_text(standing.change, series.unit)
-    return ratio_text(standing.drift.ratio) if standing.drift else ""
+    return format_change(standing.drift.ratio) if standing.drift else ""
 
 
 def search_file(
@@ -153,7 +154,7 @@ def _change(change: Change, series: Series) -> dict[str, Any]:
 
 def _facts(change: Change) -> Iterator[str]:
     yield words.day(change.at)
-    if interval := words.interval_text(change.ratio_lo, change.ratio_hi):
+    if interval := words.interval_text(change):
         yield f"95 %: {interval}"
     yield words.surety_text(change.q)
     yield from words.facts(change)

@@ -28,7 +28,7 @@ from perfci.trend import (
     TrendEvent,
     benchmark_of,
 )
-from perfci.units import first_of, format_value, listed
+from perfci.units import first_of, format_change, format_value, listed
 
 Word = Literal["worse", "drifting", "better", "too_few"]
 _NUMBER = re.compile(r"(\d+)")
@@ -256,7 +256,7 @@ class TrendRows:
             metric=listed(metrics)
             if len(cases) == 1
             else f"{len(series):,} of {event.measured:,} series",
-            size=words.ratio_text(median(event.costs)) if event.costs else row.size,
+            size=format_change(median(event.costs)) if event.costs else row.size,
             interval="",
             before="",
             after="",
@@ -283,7 +283,7 @@ class TrendRows:
             worse=change.worse,
             rises=words.rises(change),
             size=words.change_text(change, series.unit),
-            interval=words.interval_text(change.ratio_lo, change.ratio_hi),
+            interval=words.interval_text(change),
             before=format_value(before, series.unit),
             after=format_value(after, series.unit),
             commits=words.range_text(change),
@@ -306,8 +306,8 @@ class TrendRows:
             **_names(series.key, self._listed),
             worse=drift.worse,
             rises=drift.ratio > 1.0,
-            size=words.ratio_text(drift.ratio),
-            interval=words.interval_text(drift.ratio_lo, drift.ratio_hi),
+            size=format_change(drift.ratio),
+            interval=words.interval_text(drift),
             commits=f"since {words.short(drift.baseline_sha)}" if drift.baseline_sha else "",
             surety=words.surety_text(drift.q),
             note=f"the last {drift.days} days against the last accepted level",
@@ -345,7 +345,7 @@ def _note_of_several(event: TrendEvent) -> str:
     new = sum(change.status == "new" for change in event.changes)
     settled = len(event.changes) - len(event.outstanding)
     return _joined(
-        f"the median of {len(event.costs)}, the largest {words.ratio_text(largest)}"
+        f"the median of {len(event.costs)}, the largest {format_change(largest)}"
         if largest and len(event.costs) > 1
         else "",
         f"{new} since the last report" if new and not event.news else "",

@@ -24,6 +24,7 @@ from perfci.units import (
     counted,
     format_change,
     format_difference,
+    format_interval,
     listed,
 )
 
@@ -33,8 +34,6 @@ SHORT = 10
 _SHA = re.compile(r"[0-9a-f]{7,64}")
 _PULL = re.compile(r"Merge pull request #(?P<merged>\d{1,9})\b|\(#(?P<squashed>\d{1,9})\)$")
 """The subjects that GitHub gives to the commit of a merged or squashed pull request."""
-_MOST_TIMES = 1_000_000_000
-"""Largest factor that is written out. A larger factor is written as ``over ×1,000,000,000``."""
 SAME_COMMIT = "same commit: the machine or something around it moved, not the code"
 _EVIDENCE: dict[Evidence, str] = {
     "same_commit": "between runs of one commit",
@@ -83,24 +82,16 @@ def too_early(trend: Trend) -> str:
 def change_text(change: Change, unit: str) -> str:
     """Return a change's size: ``+5.2 %``, or ``+1`` where the old level is zero."""
     if change.ratio is not None and math.isfinite(change.ratio):
-        return ratio_text(change.ratio)
+        return format_change(change.ratio)
     return format_difference(change.difference, unit)
 
 
-def interval_text(lo: float | None, hi: float | None) -> str:
+def interval_text(moved: Change | Drift) -> str:
     """Return a ratio's 95 % interval, ``+4.1 … +6.3 %``, or nothing."""
+    lo, hi = moved.ratio_lo, moved.ratio_hi
     if lo is None or hi is None or lo == hi or not (math.isfinite(lo) and math.isfinite(hi)):
         return ""
-    return f"{ratio_text(lo).removesuffix(' %')} … {ratio_text(hi)}"
-
-
-def ratio_text(ratio: float) -> str:
-    """Return new ÷ old as a change in %, and from 3 on as a factor, which reads better."""
-    if ratio < 3.0:
-        return format_change(ratio)
-    if ratio > _MOST_TIMES:
-        return f"over ×{_MOST_TIMES:,}"
-    return f"×{float(f'{ratio:.3g}'):,.0f}" if ratio >= 100.0 else f"×{ratio:.3g}"
+    return format_interval(lo, hi, like=moved.ratio)
 
 
 def rises(change: Change) -> bool:
