@@ -37,16 +37,6 @@ def shown_failures(report: Report) -> tuple[Failure, ...]:
     return tuple(shown.values())
 
 
-def grouped_failures(failures: Sequence[Failure]) -> tuple[tuple[Failure, tuple[str, ...]], ...]:
-    """Return each failure once, with all cases that failed in the same way."""
-    shared: dict[tuple[str, ...], tuple[Failure, list[str]]] = {}
-    for failure in failures:
-        message = _NUMBER.sub("0", failure.message)
-        key = (failure.side, failure.stage, failure.kind, message)
-        shared.setdefault(key, (failure, []))[1].append(failure.case)
-    return tuple((failure, tuple(cases)) for failure, cases in shared.values())
-
-
 def by_reason(reasons: Mapping[str, str]) -> dict[str, list[str]]:
     """Return the names that share each reason."""
     names: dict[str, list[str]] = {}
@@ -60,14 +50,12 @@ class RowGroup:
     """A group of rows, and how each format shows it.
 
     The comment folds the group under ``heading``. ``layout`` is how its templates show the rows.
-    The page shows the rows open under the title ``on_page``, unless that is empty. ``last``: the
-    group comes last in the fold.
+    The page shows the rows open under the title ``on_page``, unless that is empty.
     """
 
     heading: str
     layout: str
     on_page: str = ""
-    last: bool = False
 
 
 MOVED = "What moved"
@@ -82,8 +70,8 @@ GROUPS: dict[str, RowGroup] = {
     "not_measured": RowGroup("Cases not measured", "named"),
     "new": RowGroup("New", "measured"),
     "removed": RowGroup("Removed", "listed"),
-    "unchanged": RowGroup("Unchanged", "compared", last=True),
     "untouched": RowGroup("Ran no changed file", "named"),
+    "unchanged": RowGroup("Unchanged", "compared"),
 }
 """All groups by name, in a report's order."""
 
@@ -121,8 +109,13 @@ class Outline:
 
     @cached_property
     def failures(self) -> tuple[tuple[Failure, tuple[str, ...]], ...]:
-        """The failures to show, each once with the cases that failed so."""
-        return grouped_failures(shown_failures(self.report))
+        """The failures to show, each once with all cases that failed in the same way."""
+        shared: dict[tuple[str, ...], tuple[Failure, list[str]]] = {}
+        for failure in shown_failures(self.report):
+            message = _NUMBER.sub("0", failure.message)
+            key = (failure.side, failure.stage, failure.kind, message)
+            shared.setdefault(key, (failure, []))[1].append(failure.case)
+        return tuple((failure, tuple(cases)) for failure, cases in shared.values())
 
     def is_shown_as_failure(self, row: Row) -> bool:
         """Return whether the row only repeats one of ``failures``."""

@@ -67,7 +67,7 @@ def _section(view: ReportView, name: str, most: int) -> Section:
             row for row in shown if row.comparison.status == "regressed" and row.gates
         ),
         "folded": ", ".join(f"{count} {group.heading.lower()}" for group, _, count in folds),
-        "folds": sorted(folds, key=lambda fold: fold[0].last),
+        "folds": folds,
     }
 
 
