@@ -10,5 +10,5 @@ from typing import Any
 
 
 def inherited(kind: type, record: Any) -> dict[str, Any]:
-    """Return the fields of ``record`` that its type inherits from ``kind``, or all of them."""
+    """Return the value of each field of ``kind`` in ``record``, which has them all."""
     return {each.name: getattr(record, each.name) for each in fields(kind)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 IN_WORDS = "in-words"
 """The code of a reason that has words only, in its argument ``text``."""
@@ -59,6 +60,7 @@ JUDGED = frozenset(
 """Codes that depend on the family: the rows over which p-values are corrected. A row that is judged
 in another family (a whole report instead of a shard) loses these findings and gets new ones."""
 
+Method = Literal["paired_t", "welch_t", "exact", "none"]
 Plain = str | int | float
 """A value of a finding's argument."""
 
@@ -105,6 +107,36 @@ def because(code: str, why: Finding) -> Finding:
     Its arguments are those of ``why``, and ``why``'s code as ``why``.
     """
     return Finding(code, {**why.arguments, "why": why.code})
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The evidence of head against base in both sides' values. Intervals are of ``confidence``.
+
+    ``ratio`` is head ÷ base. ``difference`` is head - base, and is given instead on request. ``se``
+    and ``df`` are on the scale of the test: logarithms for ratios. ``detectable`` is the smallest
+    change that this test alone could have seen at ``alpha``, as a share of base. It has no value on
+    logarithms: the caller derives it from ``se`` at the family's alpha. Without evidence there is
+    no p, and a finding says why.
+    ``ancestors`` is how many ancestors the pairs come from, 0 without pairs.
+    """
+
+    method: Method = "none"
+    ratio: float | None = None
+    ratio_lo: float | None = None
+    ratio_hi: float | None = None
+    difference: float | None = None
+    difference_lo: float | None = None
+    difference_hi: float | None = None
+    p: float | None = None
+    welch_p: float | None = None
+    cohens_d: float | None = None
+    detectable: float | None = None
+    se: float | None = None
+    df: float | None = None
+    findings: tuple[Finding, ...] = ()
+    ancestors: int = 0
+    confidence: float = 0.95
 
 
 # Why one case moved: the differences between the sides that instruments find inside it.

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from perfci.model.case import Failure, Gate
-from perfci.model.finding import FOLLOWS, LOOKS_SLOWER, Finding, Reason, Why
+from perfci.model.finding import FOLLOWS, LOOKS_SLOWER, Evidence, Finding, Reason, Why
 from perfci.model.run import Environment, Side
 from perfci.model.status import Status
 from perfci.model.words import reason_words, words
@@ -34,7 +34,6 @@ COLUMNS = (*_TEXTS, *_NUMBERS, "confirmed", *_SIDES, "warnings")
 
 
 VerdictStatus = Literal["pass", "fail", "inconclusive", "error"]
-Method = Literal["paired_t", "welch_t", "exact", "none"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +60,8 @@ class Accepted:
     until: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison(Evidence):
     """The numbers of one case and metric, and their status under the policy."""
 
     case: str
@@ -70,34 +69,18 @@ class Comparison:
     unit: str
     status: Status
     gate: Gate
-    method: Method
-    base: Estimate | None
-    head: Estimate | None
-    ratio: float | None
-    ratio_lo: float | None
-    ratio_hi: float | None
     threshold: float
-    p: float | None
-    p_adjusted: float | None
-    cohens_d: float | None
-    detectable: float | None
-    findings: tuple[Finding, ...] = ()
-    difference: float | None = None
-    difference_lo: float | None = None
-    difference_hi: float | None = None
-    welch_p: float | None = None
+    base: Estimate | None = None
+    head: Estimate | None = None
+    p_adjusted: float | None = None
     direction: str = "lower"
     confirmed: bool | None = None
-    df: float | None = None
     caveat: Finding | None = None
     base_sessions: int = 0
-    se: float | None = None
-    ancestors: int = 0
     anchors: int = 0
     outliers: tuple[int, ...] = ()
     disturbance: str = ""
     accepted: Accepted | None = None
-    confidence: float = 0.95
 
     @property
     def follows(self) -> bool:

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from perfci.metrics import METRICS
-from perfci.model.report import Accepted, Comparison, Estimate, Method
+from perfci.model.finding import Method
+from perfci.model.report import Accepted, Comparison, Estimate
 from perfci.model.status import Cause, Sense, traits
 from perfci.report.clean import clean_line
 from perfci.stats.evidence import magnitude

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
-from perfci.model.finding import Finding, finding
+from perfci.model.finding import Evidence, finding
 from perfci.stats.speeds import TwoSpeeds
 from perfci.stats.spread import detectable_difference
 from perfci.stats.t_tests import (
@@ -43,38 +43,6 @@ _TOLERANCE = 1e-4
 """How closely the search for Pocock's constant brackets it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """The evidence of head against base in both sides' values. Intervals are of ``confidence``.
-
-    ``ratio`` is head ÷ base. ``difference`` is head - base, and is given instead on request. ``se``
-    and ``df`` are on the scale of the test: logarithms for ratios. ``detectable`` is the smallest
-    change that this test alone could have seen at ``alpha``, as a share of base. It has no value on
-    logarithms: the caller derives it from ``se`` at the family's alpha. Without evidence there is
-    no p, and a warning says why.
-    ``ancestors`` is how many ancestors the pairs come from, 0 without pairs.
-    ``logarithmic``: the estimate is the ratio of geometric means, else of arithmetic ones.
-    """
-
-    method: Literal["paired_t", "welch_t"]
-    ratio: float | None = None
-    ratio_lo: float | None = None
-    ratio_hi: float | None = None
-    difference: float | None = None
-    difference_lo: float | None = None
-    difference_hi: float | None = None
-    p: float | None = None
-    welch_p: float | None = None
-    cohens_d: float | None = None
-    detectable: float | None = None
-    se: float | None = None
-    df: float | None = None
-    warnings: tuple[Finding, ...] = ()
-    logarithmic: bool = True
-    ancestors: int = 0
-    confidence: float = CONFIDENCE
-
-
 def paired_evidence(
     base: Sequence[float],
     head: Sequence[float],
@@ -101,7 +69,7 @@ def paired_evidence(
     give the estimate alone.
     """
     if problem := no_evidence((*base, *head)):
-        return Evidence("paired_t", warnings=(problem,))
+        return Evidence("paired_t", findings=(problem,))
     scale = _Scale.of([base], head, absolute=absolute, step=step)
     before, after = scale.to(base), scale.to(head)
     groups = list(ancestors or [0] * len(before))  # 0: an ancestor of this pair alone
@@ -140,7 +108,7 @@ def unpaired_evidence(
     """
     base = [value for session in base_sessions for value in session]
     if problem := no_evidence((*base, *head)):
-        return Evidence("welch_t", warnings=(problem,))
+        return Evidence("welch_t", findings=(problem,))
     scale = _Scale.of(base_sessions, head, absolute=absolute, step=step)
     day = None if scale.kind == "share" else day
     shift = day.mean if day else 0.0
@@ -198,18 +166,17 @@ class _Scale:
         ancestors: int = 0,
         confidence: float = CONFIDENCE,
     ) -> Evidence:
-        warnings = test.warnings
+        findings = test.warnings
         if self.kind == "share" and self.base_mean is not None:
             code = "arithmetic-means" if self.base_mean > 0.0 else "no-ratio-of-mean"
-            warnings += (finding(code),)
+            findings += (finding(code),)
         ratio, ratio_lo, ratio_hi = map(self._ratio, (test.estimate, test.lo, test.hi))
         absolute = self.kind == "difference"
         estimate_only = Evidence(
             method,
             ratio=ratio,
             difference=test.estimate if absolute else None,
-            warnings=warnings,
-            logarithmic=self.kind == "log",
+            findings=findings,
             ancestors=ancestors,
             confidence=confidence,
         )

@@ -16,6 +16,7 @@ from difflib import get_close_matches
 from typing import Annotated
 
 from perfci.metrics import METRICS
+from perfci.model import inherited
 from perfci.model.case import Gate
 from perfci.model.finding import Finding, Reason, finding, stated
 from perfci.model.report import Accepted, Comparison, Report, Verdict
@@ -122,16 +123,11 @@ def believed(
 
 
 def _believed(row: Comparison, own: bool, here: Acceptance | None, today: str) -> Comparison:
-    mark = row.accepted
-    if own and mark is not None:
-        line = Acceptance(row.case, row.metric, mark.because, mark.by, mark.up_to, until=mark.until)
-        why = _exceeded(line, row, today)
-    elif here is not None:
-        line, why = here, _exceeded(here, row, today)
-    else:
-        line, why = None, finding("accept-from-fork")
-    bare = replace(row, accepted=None)
-    return _refusing(bare, why) if why or not line else replace(row, accepted=_accepted(line))
+    terms = row.accepted if own else here
+    why = _exceeded(terms, row, today) if terms else finding("accept-from-fork")
+    if why or not terms:
+        return _refusing(replace(row, accepted=None), why)
+    return replace(row, accepted=_accepted(terms))
 
 
 def _entry_of(row: Comparison, lines: Iterable[Acceptance]) -> Acceptance | None:
@@ -152,18 +148,18 @@ def is_beyond(row: Comparison, up_to: float | None) -> bool:
     return worse is None or worse > threshold_of(replace(row, threshold=up_to))
 
 
-def _exceeded(line: Acceptance, row: Comparison, today: str) -> Finding | None:
-    """Return why ``line``, which names the row, doesn't accept it."""
-    if line.until and line.until < today:
-        return finding("accept-expired", until=line.until)
-    if is_beyond(row, line.up_to):
+def _exceeded(terms: Accepted | Acceptance, row: Comparison, today: str) -> Finding | None:
+    """Return why ``terms`` about the row don't accept it."""
+    if terms.until and terms.until < today:
+        return finding("accept-expired", until=terms.until)
+    if is_beyond(row, terms.up_to):
         unit = {"unit": row.unit} if row.difference is not None else {}
-        return finding("accept-exceeded", up_to=line.up_to or 0.0, **unit)
+        return finding("accept-exceeded", up_to=terms.up_to or 0.0, **unit)
     return None
 
 
-def _accepted(line: Acceptance) -> Accepted:
-    return Accepted(line.because, line.by, line.up_to, line.until)
+def _accepted(terms: Accepted | Acceptance) -> Accepted:
+    return Accepted(**inherited(Accepted, terms))
 
 
 def _refusing(row: Comparison, why: Finding | None) -> Comparison:

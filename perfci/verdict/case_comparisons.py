@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
 
 from perfci.metrics import METRICS, Ruling, rulings
 from perfci.metrics.accuracy import comparable
@@ -38,10 +37,6 @@ _ABOUT_THREADS = {"torch_threads": "threads-differ", "busy_after_calls": "busy-t
 _AGREEING_SHARE = 0.1
 """Workers agree on an exact metric if they differ by no more than this share of the threshold. Such
 a difference can't decide the comparison."""
-_NUMBERS = (
-    "base", "head", "ratio", "ratio_lo", "ratio_hi", "p", "p_adjusted", "cohens_d", "detectable",
-)  # fmt: skip
-"""Fields of a comparison that are None in an empty row."""
 _DELAY_ALPHA = 0.05
 """Level of the test of delayed bursts. Five rounds reach it if head has more of them in each round.
 A false alarm only keeps delayed bursts on both sides; it decides nothing by itself."""
@@ -178,18 +173,15 @@ def left_out(
 
 def empty_row(case: str, metric: Metric, status: Status, *findings: Finding) -> Comparison:
     """Return a comparison without numbers."""
-    numbers: dict[str, Any] = dict.fromkeys(_NUMBERS)
     return Comparison(
         case=case,
         metric=metric.name,
         unit=metric.unit,
         status=status,
         gate=metric.gate,
-        method="none",
         threshold=metric.threshold,
         findings=findings,
         direction=metric.direction,
-        **numbers,
     )
 
 

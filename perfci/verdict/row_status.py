@@ -11,11 +11,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
 
 from perfci.metrics import METRICS
 from perfci.metrics.latency import TAILS
-from perfci.model.finding import FOLLOWS, JUDGED, OVERSTATED, Finding, Plain, because, finding
+from perfci.model import inherited
+from perfci.model.finding import (
+    FOLLOWS,
+    JUDGED,
+    OVERSTATED,
+    Evidence,
+    Finding,
+    Plain,
+    because,
+    finding,
+)
 from perfci.model.measuring import DECIDING_ROUNDS
 from perfci.model.report import Comparison
 from perfci.model.status import Status
@@ -35,11 +44,6 @@ from perfci.verdict.shards import scaled_family
 
 _TESTED = ("paired_t", "welch_t")
 _UNTOUCHED = finding("untouched")
-_TEST_FIELDS = (
-    "ratio", "ratio_lo", "ratio_hi", "difference", "difference_lo", "difference_hi",
-    "p", "welch_p", "df", "cohens_d", "detectable", "caveat",
-)  # fmt: skip
-"""Fields that a row without a test doesn't have."""
 
 
 def adjust(
@@ -328,11 +332,11 @@ def untouched_rows(rows: Iterable[Comparison]) -> tuple[Comparison, ...]:
 
     Counts, and rows that warn and moved by more than their threshold, stay as they were compared.
     """
-    untested: dict[str, Any] = dict.fromkeys(_TEST_FIELDS)
+    untested = inherited(Evidence, Evidence(findings=(_UNTOUCHED,)))
     return tuple(
         row
         if row.method == "exact" or (row.gate != "info" and _moved(row))
-        else replace(row, method="none", status="untouched", findings=(_UNTOUCHED,), **untested)
+        else replace(row, status="untouched", caveat=None, **untested)
         for row in rows
     )
 

@@ -13,7 +13,7 @@ import math
 import sys
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, pairwise
 from operator import attrgetter
@@ -22,7 +22,7 @@ from typing import TypeVar
 from perfci.metrics import METRICS, Collector, Reading, Warm, metric_groups
 from perfci.model import inherited
 from perfci.model.case import Metric
-from perfci.model.finding import DONE_ONCE, finding
+from perfci.model.finding import DONE_ONCE, Evidence, finding
 from perfci.model.measuring import DECIDING_ROUNDS, WorkerOutput
 from perfci.model.report import MOST_VALUES, Comparison, Estimate
 from perfci.model.worker import (
@@ -33,7 +33,7 @@ from perfci.model.worker import (
     WorkerBlock,
     WorkerReading,
 )
-from perfci.stats.evidence import Evidence, paired_evidence, summarise, unpaired_evidence
+from perfci.stats.evidence import paired_evidence, summarise, unpaired_evidence
 from perfci.stats.quantile import median, tail_quantile, upper_median
 from perfci.stats.t_tests import DayShift
 from perfci.verdict.caveats import caveat_of_rounds, caveat_of_workers
@@ -56,10 +56,6 @@ _ONCE, _LEAST_ONCE_S = 10_000.0, 0.001
 one doesn't."""
 _STARTS_WITH_MORE = {"compile_time", "compile_time_cached", "graphs", "device_time_p50"}
 """Metrics of calls that compile, or initialise a device."""
-_EVIDENCE_FIELDS = {field.name for field in fields(Evidence)} & {
-    field.name for field in fields(Comparison)
-}
-"""Fields that a comparison takes from its evidence as they are."""
 
 
 def reduce(
@@ -458,10 +454,10 @@ def compare_pairs(
     caveat = caveat_of_rounds(*sides, evidence.ratio)
     if speeds:
         empty = replace(empty, findings=(*empty.findings, speeds_finding(speeds)))
-    row = _tested(empty, evidence, base, head)
-    if evidence.logarithmic and evidence.ratio is not None and len(rounds) > 1:
+    row = _tested(empty, metric, evidence, base, head)
+    if _has_logs(metric, base, head) and evidence.ratio is not None and len(rounds) > 1:
         row = _at_typical_round(row, base, head, evidence.ratio)
-    return replace(with_pairs(row, base, head), caveat=caveat, ancestors=evidence.ancestors)
+    return replace(with_pairs(row, base, head), caveat=caveat)
 
 
 def _at_typical_round(row: Comparison, base: Values, head: Values, ratio: float) -> Comparison:
@@ -509,8 +505,8 @@ def compare_unpaired(
         fewest=DECIDING_ROUNDS,
         day=day,
     )
-    row = _tested(empty, evidence, base, head)
-    if day and (evidence.logarithmic or metric.absolute) and row.base:
+    row = _tested(empty, metric, evidence, base, head)
+    if day and (metric.absolute or _has_logs(metric, base, head)) and row.base:
         row = replace(row, base=_on_day(row.base, day, metric), anchors=day.anchors)
     return replace(
         row,
@@ -536,16 +532,24 @@ def _on_day(base: Estimate, day: DayShift, metric: Metric) -> Estimate:
     )
 
 
-def _tested(empty: Comparison, evidence: Evidence, base: Values, head: Values) -> Comparison:
-    row = replace(
-        empty,
-        **{name: getattr(evidence, name) for name in _EVIDENCE_FIELDS},
-        base=base.estimate(logarithmic=evidence.logarithmic),
-        head=head.estimate(logarithmic=evidence.logarithmic),
-        findings=(*empty.findings, *evidence.warnings),
-    )
-    is_share_of_mean = not evidence.logarithmic and evidence.difference is None
+def _tested(
+    empty: Comparison, metric: Metric, evidence: Evidence, base: Values, head: Values
+) -> Comparison:
+    """Return the row ``empty`` with its evidence and both sides' estimates."""
+    logarithmic = _has_logs(metric, base, head)
+    estimates = {
+        "base": base.estimate(logarithmic=logarithmic),
+        "head": head.estimate(logarithmic=logarithmic),
+        "findings": (*empty.findings, *evidence.findings),
+    }
+    row = replace(empty, **inherited(Evidence, evidence) | estimates)
+    is_share_of_mean = not logarithmic and evidence.difference is None
     return replace(row, se=standard_error(row)) if is_share_of_mean else row
+
+
+def _has_logs(metric: Metric, base: Values, head: Values) -> bool:
+    """Say whether the values are compared by their logarithms, as ratios of geometric means."""
+    return not metric.absolute and not any(value <= 0.0 for value in (*base.values, *head.values))
 
 
 def _common_ancestor(base: WorkerOutput, head: WorkerOutput) -> int:

@@ -96,7 +96,7 @@ def test_degenerate_pairs_are_no_evidence(base: tuple, head: tuple) -> None:
     evidence = paired_evidence(base, head, alpha=0.01)
     assert evidence.p is None
     assert evidence.detectable is None
-    assert evidence.warnings
+    assert evidence.findings
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_degenerate_pairs_are_no_evidence(base: tuple, head: tuple) -> None:
 def test_degenerate_groups_are_no_evidence(base: tuple, head: tuple) -> None:
     evidence = unpaired_evidence([base], head, alpha=0.01)
     assert evidence.p is None
-    assert evidence.warnings
+    assert evidence.findings
 
 
 def test_sides_equal_to_the_last_digit_bound_the_change_at_zero_without_a_p() -> None:
@@ -137,7 +137,7 @@ def test_the_same_change_in_whole_steps_every_round_is_a_change(absolute: bool) 
 def test_values_of_zero_fall_back_to_arithmetic_means_and_say_so() -> None:
     evidence = paired_evidence((0.0, 1.0, 2.0, 1.0), (1.0, 2.0, 3.5, 2.0), alpha=0.01)
     assert evidence.ratio == pytest.approx(8.5 / 4.0)
-    assert finding("arithmetic-means") in evidence.warnings
+    assert finding("arithmetic-means") in evidence.findings
 
 
 @given(pairs)

@@ -14,7 +14,9 @@ from perfci.verdict.row_status import adjust
 from tests.verdict.shards import POLICY, paired, shard
 
 (SLOWER,) = adjust([paired("a[8]", 1.3)], POLICY)
-LINE = Acceptance("a[8]", "latency_p50", "masks cost time", by="Ada", until="2026-12-31")
+LINE = Acceptance(
+    case="a[8]", metric="latency_p50", because="masks cost time", by="Ada", until="2026-12-31"
+)
 TODAY = "2026-11-23"
 
 

@@ -107,6 +107,8 @@ _FIRST = (
     "verdict", "timing", "results", "failures",
 )  # fmt: skip
 """The fields that a file begins with, in order."""
+_ROW_FIRST = ("case", "metric", "unit", "status", "gate", "method", "base", "head")
+"""The fields that a comparison begins with, in order."""
 _KEY = Limit(LONGEST_NAME, keep="name")
 _SHORT = 300
 """A text is never cut below this many characters to make the whole file smaller."""
@@ -267,6 +269,7 @@ def _with_words(plain: Mapping[str, Any], report: Report) -> dict[str, Any]:
         },
         "results": [
             {
+                **{name: fields[name] for name in _ROW_FIRST},
                 **fields,
                 "warnings": _cut("Comparison.warnings", row.warnings),
                 "doubt": "".join(_cut("Comparison.doubt", [row.doubt])),
