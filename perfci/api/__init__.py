@@ -11,10 +11,15 @@ import math
 import re
 import unicodedata
 from binascii import crc32
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from perfci.errors import BenchmarkError
+
+if TYPE_CHECKING:
+    import torch
 
 _PACKAGE = str(Path(__file__).parent.parent) + "/"
 _UNFIT = re.compile(r"[^A-Za-z0-9_.+\-]+")
@@ -24,6 +29,17 @@ _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _LONGEST_LABEL = 60
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 """The variables from which libraries take their number of threads."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOptions:
+    """How a model is run. ``where`` is the benchmark's ``file:line``, with which errors begin."""
+
+    where: str
+    mode: str = "eager"
+    items: float | None = None
+    device: str | torch.device | None = None
+    compile_options: Mapping[str, Any] | None = None
 
 
 def user_frame() -> str:

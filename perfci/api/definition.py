@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, overload
 
-from perfci.api import is_positive, require, user_frame
+from perfci.api import ModelOptions, is_positive, require, user_frame
 from perfci.errors import BenchmarkError
 from perfci.metrics import METRICS, ExtraMetric, Work
 from perfci.model.case import NAME, Direction, Gate, Kind, Metric, unfit_reason
@@ -287,17 +287,6 @@ def metric(
         'gate="fail"): a share and one of fail, warn, info.',
     )
     return ExtraMetric(made, measure)
-
-
-@dataclass(frozen=True, slots=True)
-class ModelOptions:
-    """How a model is run. ``where`` is the benchmark's ``file:line``, with which errors begin."""
-
-    where: str
-    mode: str = "eager"
-    items: float | None = None
-    device: str | torch.device | None = None
-    compile_options: Mapping[str, Any] | None = None
 
 
 def inference(

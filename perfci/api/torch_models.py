@@ -14,8 +14,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves, tree_map
 
-from perfci.api import is_positive
-from perfci.api.definition import ModelOptions
+from perfci.api import ModelOptions, is_positive
 from perfci.collector import Work
 from perfci.errors import BenchmarkError
 

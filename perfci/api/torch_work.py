@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves
 
-from perfci.api.definition import ModelOptions
+from perfci.api import ModelOptions
 from perfci.api.torch_models import (
     check_not_compiled,
     chosen_device,

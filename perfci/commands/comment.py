@@ -15,7 +15,7 @@ from perfci.errors import OutsideError, PerfciError, UsageError, joined_error
 from perfci.files import write_file
 from perfci.forges import actions
 from perfci.forges.actions import NothingToPost, PostTarget
-from perfci.forges.github import Refused
+from perfci.forges.github import Refused, client_of_step
 from perfci.forges.posting import (
     check_content,
     find_head,
@@ -96,7 +96,7 @@ def comment(request: CommentRequest, say: Say) -> list[Report]:
     _write_body(request, reports)
     try:
         wanted = actions.target(request.pull, request.head_sha, request.event)
-        with closing(actions.client(request.repository)) as client:
+        with closing(client_of_step(request.repository)) as client:
             _post(client, wanted, request, reports, say)
     except NothingToPost as nothing:
         say(f"nothing posted: {nothing}", err=True)
@@ -208,7 +208,7 @@ def _fail_check(request: CommentRequest, why: str, say: Say) -> None:
         wanted = actions.target(request.pull, request.head_sha, request.event)
         if not wanted.head_sha:
             return
-        with closing(actions.client(request.repository)) as client:
+        with closing(client_of_step(request.repository)) as client:
             head = find_head(client, wanted)
             check = unreadable_content(why, head, actions.run_url(), actions.attempt())
             say(set_check(client, head.sha, check))

@@ -1,4 +1,4 @@
-"""GitHub Actions: the event, the repository and the token of a step, and the job's summary.
+"""GitHub Actions: the event of a step, and the job's summary.
 
 The event says which commit it is about, and who owns the branch. Nothing of that comes from a
 report.
@@ -10,7 +10,6 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -19,15 +18,8 @@ from perfci.files import read_regular, require_file
 from perfci.outputs import writing
 from perfci.report.clean import clean_line
 
-if TYPE_CHECKING:
-    from perfci.forges.github import GitHubClient
-
 SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 """A whole SHA-1 or SHA-256."""
-_REPOSITORY = re.compile(r"[A-Za-z0-9_-]+/(?!\.{1,2}$)[A-Za-z0-9._-]+")
-"""``OWNER/NAME``. A name of one or two dots would change a request's path."""
-_TOKEN = re.compile(r"[!-~]+")
-"""Printable ASCII without blanks."""
 _MOST_SUMMARY = 1 << 20
 """The largest summary of a step that GitHub takes, in bytes. It drops all of a larger one."""
 _NAME_IT = "Run it in a workflow (GITHUB_EVENT_PATH), or name the pull request: --pull NUMBER"
@@ -90,37 +82,6 @@ def _full_sha(text: str, name: str) -> str:
             "Give all its 40 hexadecimal digits: git rev-parse HEAD",
         )
     return text
-
-
-def client(
-    repository: str | None, rights: str = "pull-requests: write and checks: write"
-) -> GitHubClient:
-    """Return the client of a repository, with the step's token, which needs ``rights``."""
-    token = os.environ.get("GITHUB_TOKEN", "").strip()
-    if _TOKEN.fullmatch(token) is None:
-        raise UsageError(
-            "bad-token" if token else "no-token",
-            "GITHUB_TOKEN holds a character that no token has"
-            if token
-            else "GITHUB_TOKEN is not set",
-            "Give the step `env: GITHUB_TOKEN: ${{ github.token }}`, and its job the rights "
-            f"{rights}.",
-        )
-    from perfci.forges.github import GitHubClient
-
-    api_url = os.environ.get("GITHUB_API_URL") or "https://api.github.com"
-    return GitHubClient(_named(repository), token, api_url)
-
-
-def _named(repository: str | None) -> str:
-    """Return a repository's name as ``owner/name``. UsageError on anything else."""
-    if repository is None or _REPOSITORY.fullmatch(repository) is None:
-        raise UsageError(
-            "no-repository",
-            f"{repository!r} is no repository" if repository else "no repository is named",
-            "Give --repository OWNER/NAME, or set GITHUB_REPOSITORY.",
-        )
-    return repository
 
 
 def summarise(text: str) -> None:

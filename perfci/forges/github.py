@@ -8,6 +8,7 @@ would send a write again, and knows neither GitHub's rate limits nor a limit of 
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Callable
@@ -26,6 +27,10 @@ from perfci.report.clean import clean_line
 from perfci.units import format_duration
 from perfci.version import VERSION
 
+_REPOSITORY = re.compile(r"[A-Za-z0-9_-]+/(?!\.{1,2}$)[A-Za-z0-9._-]+")
+"""``OWNER/NAME``. A name of one or two dots would change a request's path."""
+_TOKEN = re.compile(r"[!-~]+")
+"""Printable ASCII without blanks."""
 T = TypeVar("T")
 Level = Literal["failure", "warning", "notice"]
 CHECK = "perfci"
@@ -400,3 +405,30 @@ def _message(answer: requests.Response) -> str:
         return ""
     message = plain.get("message") if isinstance(plain, dict) else None
     return message if isinstance(message, str) else ""
+
+
+def client_of_step(repository: str | None) -> GitHubClient:
+    """Return the client of a repository, with the step's token."""
+    token = os.environ.get("GITHUB_TOKEN", "").strip()
+    if _TOKEN.fullmatch(token) is None:
+        raise UsageError(
+            "bad-token" if token else "no-token",
+            "GITHUB_TOKEN holds a character that no token has"
+            if token
+            else "GITHUB_TOKEN is not set",
+            "Give the step `env: GITHUB_TOKEN: ${{ github.token }}`, and its job the rights "
+            "pull-requests: write and checks: write.",
+        )
+    api_url = os.environ.get("GITHUB_API_URL") or "https://api.github.com"
+    return GitHubClient(_named(repository), token, api_url)
+
+
+def _named(repository: str | None) -> str:
+    """Return a repository's name as ``owner/name``. UsageError on anything else."""
+    if repository is None or _REPOSITORY.fullmatch(repository) is None:
+        raise UsageError(
+            "no-repository",
+            f"{repository!r} is no repository" if repository else "no repository is named",
+            "Give --repository OWNER/NAME, or set GITHUB_REPOSITORY.",
+        )
+    return repository

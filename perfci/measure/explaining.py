@@ -62,9 +62,11 @@ def explain_case(
         recorder.record_all()
     unavailable = {**head.unavailable, **base.unavailable}
     differences: list[Difference] = []
-    for name in (name for name in base.recorded if name in head.recorded):
+    for name, instrument in instruments().items():
+        if not (name in base.recorded and name in head.recorded):
+            continue
         try:
-            found = [*instruments()[name].differences(base.recorded[name], head.recorded[name])]
+            found = [*instrument.differences(base.recorded[name], head.recorded[name])]
             _require_sound(found)
         except Exception as error:  # noqa: BLE001 (what a benchmark's process sent may be anything)
             unavailable[name] = f"what it recorded can't be read ({type(error).__name__})"

@@ -8,6 +8,8 @@ from functools import cache, cached_property
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
+from perfci.stats.t_tests import LARGEST
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -497,7 +499,5 @@ def ratio_of(difference: float) -> float:
 
     Without the limit, the interval of a very noisy series could overflow.
     """
-    from perfci.stats.t_tests import LARGEST
-
     most = 2.0 * math.log(LARGEST)
     return math.exp(min(max(difference, -most), most))

@@ -10,6 +10,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from perfci.model.run import RunHeader
+from perfci.stats.t_tests import LARGEST
 from perfci.trend import (
     LoadedHistory,
     LoadedSeries,
@@ -144,8 +145,6 @@ def _series(
     the whole series, nor one bad benchmark the whole report.
     """
     import numpy as np
-
-    from perfci.stats.t_tests import LARGEST
 
     if len({part.unit for part in parts}) > 1:
         parts = _in_one_unit(parts, rows, notes)

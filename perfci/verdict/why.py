@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from perfci.instruments import instruments
 from perfci.model.finding import Difference
 from perfci.model.report import Comparison
 
@@ -46,13 +45,13 @@ def ranked(
     """Return the differences, ranked.
 
     Differences that explain a row of ``moved`` come first. Among equals, those on a changed line
-    come first, unless they are light, then those with the most seconds, then the most bytes. The
-    instrument's place decides between differences that have neither. A difference that isn't exact
-    counts only if it explains a row, because the row was measured in many processes. Python's time
-    on a line that calls operators more often belongs to these operators, and counts for them, too.
+    come first, unless they are light, then those with the most seconds, then the most bytes.
+    Differences that have neither stay in their order, which is that of the instruments. A
+    difference that isn't exact counts only if it explains a row, because the row was measured in
+    many processes. Python's time on a line that calls operators more often belongs to these
+    operators, and counts for them, too.
     """
     differences = _with_shares(tuple(differences), moved)
-    places = {name: instrument.place for name, instrument in instruments().items()}
 
     def explains_a_row(difference: Difference) -> bool:
         return any(explains(difference, row) for row in moved)
@@ -79,13 +78,12 @@ def ranked(
     def is_light(difference: Difference) -> bool:
         return difference.code in _TIMED and weight_s(difference) < _LIGHT_SHARE * longest_s
 
-    def rank(difference: Difference) -> tuple[bool, bool, float, float, int]:
+    def rank(difference: Difference) -> tuple[bool, bool, float, float]:
         return (
             bool(moved) and not explains_a_row(difference),
             not difference.hunk or is_light(difference),
             -weight_s(difference),
             -abs(difference.bytes),
-            places[difference.instrument],
         )
 
     return tuple(sorted(believed, key=rank)[:MOST_DIFFERENCES])
