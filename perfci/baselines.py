@@ -19,10 +19,10 @@ import msgspec
 
 from perfci.errors import DamagedFile, OutsideError
 from perfci.files import folder_held, read_regular, write_file
+from perfci.finding import Finding, finding
 from perfci.metrics import METRICS
 from perfci.model.case import Case, Metric
 from perfci.model.codec import encode, from_plain
-from perfci.model.finding import Finding, finding
 from perfci.model.measuring import WorkerOutput
 from perfci.model.run import CaseRun, Environment, Run
 from perfci.model.worker import GraphEvent, OutputPart

@@ -13,7 +13,7 @@ from perfci.model.case import Metric
 from perfci.model.worker import Measurement, Reading, ResultsFile, WorkOrder
 
 if TYPE_CHECKING:
-    from perfci.model.finding import Finding
+    from perfci.finding import Finding
     from perfci.model.measuring import WorkerOutput
     from perfci.model.report import Explanation
 

@@ -18,6 +18,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from perfci.errors import OutsideError
+
 
 def expanded(written: str) -> Path:
     """Return a path with its ``~`` expanded. As in a shell, the ``~`` of an unknown user stays."""
@@ -210,3 +212,21 @@ def _is_still(descriptor: int, folder: Path) -> bool:
         return os.path.samestat(os.fstat(descriptor), folder.stat())
     except FileNotFoundError:
         return False
+
+
+@contextmanager
+def writing(path: Path, besides: str = "") -> Iterator[None]:
+    """Turn an OSError of the block, which writes ``path``, into the error for users.
+
+    ``besides`` ends its advice.
+    """
+    try:
+        yield
+    except OSError as error:
+        blocked = isinstance(error, (FileExistsError, NotADirectoryError))
+        why = "a part of the path is a file, not a folder" if blocked else error.strerror or error
+        raise OutsideError(
+            "unwritable",
+            f"{path} can't be written: {why}",
+            f"Choose another path, or make room. {besides}".rstrip(),
+        ) from error

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from itertools import combinations
 from pathlib import Path
 from typing import Protocol
 
 from perfci.errors import OutsideError, UsageError, joined_error
-from perfci.files import folder_held, require_writable, write_file
+from perfci.files import folder_held, require_writable, write_file, writing
 from perfci.model.report import Report
 from perfci.report.clean import Clean
 
@@ -108,29 +107,9 @@ def write_files(files: Mapping[Path, str], besides: str = "") -> None:
         raise joined_error(problems)
 
 
-@contextmanager
-def writing(path: Path, besides: str = "") -> Iterator[None]:
-    """Turn an OSError of the block, which writes ``path``, into the error for users."""
-    try:
-        yield
-    except OSError as error:
-        raise unwritable(path, error, besides) from error
-
-
-def unwritable(path: Path, error: OSError, besides: str = "") -> OutsideError:
-    """Return the error for a file that can't be written. ``besides`` ends its advice."""
-    blocked = isinstance(error, (FileExistsError, NotADirectoryError))
-    reason = "a part of the path is a file, not a folder" if blocked else error.strerror or error
-    return OutsideError(
-        "unwritable",
-        f"{path} can't be written: {reason}",
-        f"Choose another path, or make room. {besides}".rstrip(),
-    )
-
-
 def require_own_site(folder: Path) -> None:
     """Raise UsageError if ``folder`` has files and isn't a report's: some would be overwritten."""
-    with _disk_errors(folder):
+    with writing(folder):
         if folder.exists() and not folder.is_dir():
             raise UsageError("not-a-folder", f"{folder} is no folder", "Choose another.")
         if folder.exists() and any(folder.iterdir()) and not (folder / MANIFEST).is_file():
@@ -148,7 +127,7 @@ def write_site(folder: Path, files: Iterable[tuple[str, bytes]]) -> None:
     that leads to the others. OutsideError if a file can't be written.
     """
     require_own_site(folder)
-    with _disk_errors(folder), folder_held(folder):
+    with writing(folder), folder_held(folder):
         manifest = folder / MANIFEST
         before = manifest.read_text("utf-8").splitlines() if manifest.exists() else []
         manifest.touch()  # first: a report that is cut short can be replaced
@@ -162,15 +141,3 @@ def write_site(folder: Path, files: Iterable[tuple[str, bytes]]) -> None:
             if (folder / name).resolve().is_relative_to(folder.resolve()):
                 (folder / name).unlink(missing_ok=True)
         write_file(manifest, "".join(f"{name}\n" for name in written))
-
-
-@contextmanager
-def _disk_errors(folder: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise OutsideError(
-            "unwritable",
-            f"the site can't be written to {folder}: {error.strerror or error}",
-            "Choose another folder, or make room.",
-        ) from error

@@ -21,9 +21,9 @@ from perfci.errors import (
     PerfciError,
     joined_error,
 )
-from perfci.files import write_file
+from perfci.files import write_file, writing
 from perfci.model.report import Report
-from perfci.outputs import STANDARD_OUTPUT, rendered, write_files, writing
+from perfci.outputs import STANDARD_OUTPUT, rendered, write_files
 from perfci.report.clean import Clean, clean_line, clean_lines
 from perfci.report.exporters import FORMATS, TERMINAL, exporter
 from perfci.verdict.decision import was_measured

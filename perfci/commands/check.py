@@ -30,11 +30,11 @@ from perfci.commands.compare import (
 from perfci.commands.run_to_report import accepting
 from perfci.errors import PerfciError, UsageError, refusal
 from perfci.files import write_file
+from perfci.finding import finding
 from perfci.measure.machine.isolation import refuse_secrets
 from perfci.measure.selection import DecoratorLiterals
 from perfci.measure.workplace import RequestedSide, SessionContext, Workplace, open_workplace
 from perfci.model.case import Case, Failure
-from perfci.model.finding import finding
 from perfci.model.measuring import WorkerOutput
 from perfci.model.report import Comparison, Explanation, Report, Timing
 from perfci.model.run import CaseRun, Environment, Run, Side

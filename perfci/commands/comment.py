@@ -12,7 +12,7 @@ from perfci.commands.compare import with_own_thresholds
 from perfci.commands.project import load_report
 from perfci.commands.run_to_report import today
 from perfci.errors import OutsideError, PerfciError, UsageError, joined_error
-from perfci.files import write_file
+from perfci.files import write_file, writing
 from perfci.forges import actions
 from perfci.forges.actions import NothingToPost, PostTarget
 from perfci.forges.github import Refused, client_of_step
@@ -26,7 +26,7 @@ from perfci.forges.posting import (
 )
 from perfci.measure.plan import files_in
 from perfci.measure.selection import by_name, written_in
-from perfci.outputs import Say, writing
+from perfci.outputs import Say
 from perfci.report.clean import clean_line
 from perfci.report.exporters.html import render as render_page
 from perfci.report.exporters.markdown import render_comment

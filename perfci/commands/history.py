@@ -14,11 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfci.errors import UsageError
-from perfci.files import expanded, write_lines
+from perfci.files import expanded, write_lines, writing
 from perfci.history.address import files_at, own_file
 from perfci.measure.checkout.commits import branch_of, commit_of, first_commit
 from perfci.measure.checkout.git import WORKING_TREE
-from perfci.outputs import writing
 from perfci.report.clean import Clean, clean_json, clean_line
 from perfci.units import counted
 

@@ -15,13 +15,13 @@ from perfci.commands.compare import MeasureOptions, compare, run, selected_cases
 from perfci.commands.history import recorder, require_commit, say_what_is_left_out
 from perfci.commands.project import Project, cache_folder, load_report
 from perfci.errors import MeasureError, UsageError, refusal
+from perfci.finding import Why
 from perfci.measure.checkout.commits import newer_on_base
 from perfci.measure.checkout.git import WORKING_TREE
 from perfci.measure.explaining import explain_case
 from perfci.measure.progress import case_states
 from perfci.measure.selection import is_whole, least_workers
 from perfci.measure.workplace import open_workplace
-from perfci.model.finding import Why
 from perfci.model.report import Comparison
 from perfci.outputs import Say
 from perfci.report.clean import clean_line

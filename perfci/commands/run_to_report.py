@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 from perfci.config.loading import parse_config
 from perfci.errors import UsageError
 from perfci.files import read_regular
+from perfci.finding import NOTHING_EXERCISED, Finding, finding
 from perfci.measure.checkout.commits import file_at
 from perfci.measure.checkout.git import Repository, ResolvedRev
 from perfci.measure.discovery import CUT_SHORT
 from perfci.measure.progress import SessionResult
 from perfci.measure.selection import DecoratorLiterals
 from perfci.model.case import Case, Failure
-from perfci.model.finding import NOTHING_EXERCISED, Finding, finding
 from perfci.model.measuring import WorkerOutput
 from perfci.model.report import Comparison, Definition, Explanation, Report
 from perfci.model.run import CaseRun, Environment, Run

@@ -14,8 +14,7 @@ from pathlib import Path
 import msgspec
 
 from perfci.errors import OutsideError, UsageError
-from perfci.files import read_regular, require_file
-from perfci.outputs import writing
+from perfci.files import read_regular, require_file, writing
 from perfci.report.clean import clean_line
 
 SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")

@@ -16,8 +16,8 @@ from functools import cache
 from types import CodeType, FrameType
 from typing import Any, Literal, NamedTuple
 
+from perfci.finding import Difference
 from perfci.metrics import Device
-from perfci.model.finding import Difference
 from perfci.model.worker import WorkOrder
 from perfci.plugins import built_in_modules
 from perfci.units import format_share

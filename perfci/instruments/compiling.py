@@ -17,9 +17,9 @@ from typing import Any
 
 from perfci.clock import perf_counter_ns
 from perfci.errors import Unusable
+from perfci.finding import Difference
 from perfci.instruments import Recorded, RecordingScene, Words
 from perfci.metrics.graphs import counters, frames_traced, kernels_generated
-from perfci.model.finding import Difference
 from perfci.units import counted, format_value
 
 PLACE = 12

@@ -15,9 +15,9 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
+from perfci.finding import Difference, Plain
 from perfci.instruments import Recorded, RecordingScene, Words
 from perfci.metrics.graphs import frames_traced, kernels_generated, new_events
-from perfci.model.finding import Difference, Plain
 from perfci.model.worker import GraphEvent
 from perfci.units import counted
 

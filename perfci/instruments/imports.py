@@ -19,8 +19,8 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 from perfci.clock import perf_counter
+from perfci.finding import Difference, Plain
 from perfci.instruments import Recorded, RecordingScene
-from perfci.model.finding import Difference, Plain
 from perfci.units import counted, format_value
 
 PLACE = 60

@@ -17,8 +17,8 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 from perfci.errors import Unusable
+from perfci.finding import Difference
 from perfci.instruments import MARK, CallMark, Recorded, RecordingScene, Words
-from perfci.model.finding import Difference
 from perfci.units import format_value
 
 PLACE = 35

@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 
 from perfci.clock import perf_counter
 from perfci.errors import Unusable
+from perfci.finding import Difference, Plain
 from perfci.instruments import MARK, Recorded, RecordingScene, Words
-from perfci.model.finding import Difference, Plain
 from perfci.units import counted, format_value
 
 PLACE = 30

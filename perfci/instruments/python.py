@@ -21,8 +21,8 @@ from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 from perfci.clock import perf_counter, sleep, time_ns
+from perfci.finding import Difference
 from perfci.instruments import PERFCI, Recorded, RecordingScene
-from perfci.model.finding import Difference
 from perfci.stats.quantile import upper_median
 from perfci.units import format_value
 

@@ -14,9 +14,9 @@ from collections.abc import Iterator, Sequence
 
 from perfci.clock import perf_counter
 from perfci.errors import Unusable
+from perfci.finding import Difference
 from perfci.instruments import Recorded, RecordingScene, Words
 from perfci.metrics.graphs import frames_traced
-from perfci.model.finding import Difference
 
 PLACE = 11
 WHEN = "early"

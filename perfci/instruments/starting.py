@@ -13,9 +13,9 @@ from types import FrameType
 from typing import Any
 
 from perfci.clock import perf_counter
+from perfci.finding import Difference
 from perfci.instruments import Recorded, RecordingScene, Words
 from perfci.instruments.python import sampling
-from perfci.model.finding import Difference
 from perfci.units import format_value
 
 PLACE = 14

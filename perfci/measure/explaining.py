@@ -13,6 +13,7 @@ from shlex import quote
 from typing import Any
 
 from perfci.errors import OutsideError
+from perfci.finding import Difference, Why
 from perfci.instruments import Instrument, Recorded, instruments, words
 from perfci.measure.plan import SidePlan
 from perfci.measure.process_cleanup import measuring_begins, measuring_ended
@@ -20,7 +21,6 @@ from perfci.measure.progress import CaseState
 from perfci.measure.workers import BudgetEnded, TreeDeleted, Worker, WorkerEnded
 from perfci.measure.workplace import Workplace
 from perfci.model.case import Failure
-from perfci.model.finding import Difference, Why
 from perfci.model.report import Comparison
 from perfci.verdict.policy import threshold_of, worse_by
 from perfci.verdict.why import ranked, size, with_hunks

@@ -12,6 +12,7 @@ from random import Random
 
 from perfci.config.keys import MeasureSettings
 from perfci.errors import PerfciError, UsageError
+from perfci.finding import OF_WORKERS
 from perfci.measure.code_guard import CodeUsed, WorkerWatch, wrong_code
 from perfci.measure.command_results import with_results
 from perfci.measure.executor import Executor, OpenStarters
@@ -30,7 +31,6 @@ from perfci.measure.workers import BudgetEnded, Launch, Worker, WorkerEnded
 from perfci.metrics import METRICS
 from perfci.model.case import Failure, unfit_reason
 from perfci.model.codec import to_plain
-from perfci.model.finding import OF_WORKERS
 from perfci.model.measuring import WorkerFailure, WorkerOutput, WorkerResult
 from perfci.model.words import sayable
 from perfci.model.worker import REPLACED, UNLIKE_FRESH, Measurement, WorkerBlock, WorkOrder

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from perfci.errors import OutsideError, refusal
+from perfci.finding import finding
 from perfci.measure.budget import Budget, by_priority
 from perfci.measure.checkout.worktrees import uncommitted, written_since
 from perfci.measure.executor import OpenStarters
@@ -29,7 +30,6 @@ from perfci.measure.used_code import UsedCode, changed_lines_reached, is_harmles
 from perfci.measure.workers import BudgetEnded, TreeDeleted
 from perfci.measure.workplace import Workplace
 from perfci.model.case import Case, Failure
-from perfci.model.finding import finding
 from perfci.model.measuring import ROUNDS_OF_AN_ANCESTOR, WorkerFailure, WorkerOutput
 from perfci.model.worker import UNLIKE_FRESH, WRONG_CODE
 from perfci.units import first_of

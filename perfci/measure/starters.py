@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
+from perfci.finding import Finding, finding
 from perfci.measure.executor import AncestorImports, OpenStarters, Starter
 from perfci.measure.progress import CaseState
 from perfci.measure.selection import starting_order
 from perfci.measure.workplace import Workplace
 from perfci.model.case import Case
-from perfci.model.finding import Finding, finding
 from perfci.model.words import words
 from perfci.model.worker import Discovery, FileImports
 from perfci.worker.imports import DYNAMO, INDUCTOR

@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any
 
 from perfci.collector import OutputSketch
 from perfci.errors import Unusable
+from perfci.finding import finding
 from perfci.metrics import NOTHING, Collector, Reading, Ruling
 from perfci.model.case import Metric
-from perfci.model.finding import finding
 from perfci.model.worker import OutputPart
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean
 
 from perfci.collector import Steps
+from perfci.finding import Finding, finding
 from perfci.metrics import NOTHING, Collector, Reading
 from perfci.model.case import Metric
-from perfci.model.finding import Finding, finding
 from perfci.units import counted
 
 PLACE = 1.4

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+from perfci.finding import finding
 from perfci.metrics import NOTHING, Collector, MovedCase, Reading, Ruling, Warm
 from perfci.metrics.graphs import counters, kernels_generated, typical
 from perfci.model.case import Metric
-from perfci.model.finding import finding
 from perfci.stats.quantile import median
 from perfci.units import format_value
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from perfci.finding import FOLLOWS, LOOKS_SLOWER, Evidence, Finding, Reason, Why
 from perfci.model.case import Failure, Gate
-from perfci.model.finding import FOLLOWS, LOOKS_SLOWER, Evidence, Finding, Reason, Why
 from perfci.model.run import Environment, Side
 from perfci.model.status import Status
 from perfci.model.words import reason_words, words

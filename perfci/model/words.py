@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from perfci.model.finding import DONE_ONCE, IN_WORDS, LOOKS_SLOWER, Finding, Reason
+from perfci.finding import DONE_ONCE, IN_WORDS, LOOKS_SLOWER, Finding, Reason
 from perfci.model.status import traits
 from perfci.model.worker import THROTTLED
 from perfci.units import (

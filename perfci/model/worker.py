@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
+from perfci.finding import Finding
 from perfci.model import inherited
 from perfci.model.case import Case, Failure, Gate, Metric
-from perfci.model.finding import Finding
 
 MOST_FIRST_CALLS = 40
 """Most first calls of a worker whose latencies are kept, one by one."""

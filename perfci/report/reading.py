@@ -18,10 +18,10 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 import msgspec
 
 from perfci.errors import DamagedFile
+from perfci.finding import Difference, Finding, Reason
 from perfci.instruments import words as difference_words
 from perfci.metrics import METRICS
 from perfci.model.codec import CodecError
-from perfci.model.finding import Difference, Finding, Reason
 from perfci.model.report import Comparison, Report
 from perfci.model.status import traits
 from perfci.model.words import reason_words, words

@@ -9,8 +9,8 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from perfci.finding import Method
 from perfci.metrics import METRICS
-from perfci.model.finding import Method
 from perfci.model.report import Accepted, Comparison, Estimate
 from perfci.model.status import Cause, Sense, traits
 from perfci.report.clean import clean_line

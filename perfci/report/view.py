@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
-from perfci.model.finding import LOOKS_SLOWER, NOTHING_EXERCISED, WARNS, Reason
+from perfci.finding import LOOKS_SLOWER, NOTHING_EXERCISED, WARNS, Reason
 from perfci.model.report import Report
 from perfci.model.run import Side
 from perfci.model.words import reason_words

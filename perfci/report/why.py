@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from perfci.finding import Difference, Why
 from perfci.instruments import words
-from perfci.model.finding import Difference, Why
 from perfci.model.report import Report
 from perfci.report.outline import by_reason
 from perfci.report.rows import Row, metric_words

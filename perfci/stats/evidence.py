@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
-from perfci.model.finding import Evidence, finding
+from perfci.finding import Evidence, finding
 from perfci.stats.speeds import TwoSpeeds
 from perfci.stats.spread import detectable_difference
 from perfci.stats.t_tests import (

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from perfci.model.finding import ANCESTORS_DIFFER, Finding, finding
+from perfci.finding import ANCESTORS_DIFFER, Finding, finding
 
 CONFIDENCE = 0.95
 """Confidence of an interval by default."""

@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Annotated
 
+from perfci.finding import Finding, Reason, finding, stated
 from perfci.metrics import METRICS
 from perfci.model import inherited
 from perfci.model.case import Gate
-from perfci.model.finding import Finding, Reason, finding, stated
 from perfci.model.report import Accepted, Comparison, Report, Verdict
 from perfci.values import UP_TO, Day, Text, about
 from perfci.verdict.case_comparisons import empty_row, exact_status_at

@@ -11,10 +11,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
+from perfci.finding import DELAYED_MORE, Finding, finding
 from perfci.metrics import METRICS, Ruling, rulings
 from perfci.metrics.accuracy import comparable
 from perfci.model.case import Case, Metric
-from perfci.model.finding import DELAYED_MORE, Finding, finding
 from perfci.model.measuring import AGREEING_ROUNDS, DECIDING_ROUNDS, WorkerOutput
 from perfci.model.report import Comparison, Estimate
 from perfci.model.status import Status

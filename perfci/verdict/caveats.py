@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from perfci.model.finding import ANCESTORS_DIFFER, Finding, Reason, finding
+from perfci.finding import ANCESTORS_DIFFER, Finding, Reason, finding
 from perfci.model.measuring import DECIDING_ROUNDS, WorkerOutput
 from perfci.model.report import Comparison
 from perfci.model.status import Cause, traits

@@ -6,9 +6,7 @@ import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
-from perfci.metrics import METRICS
-from perfci.model.case import Failure
-from perfci.model.finding import (
+from perfci.finding import (
     DONE_ONCE,
     LOOKS_SLOWER,
     NOTHING_EXERCISED,
@@ -18,6 +16,8 @@ from perfci.model.finding import (
     Reason,
     finding,
 )
+from perfci.metrics import METRICS
+from perfci.model.case import Failure
 from perfci.model.measuring import DECIDING_ROUNDS
 from perfci.model.report import Comparison, Report, Verdict
 from perfci.model.status import Status, traits

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from perfci.errors import DamagedFile, UsageError
+from perfci.finding import NOTHING_EXERCISED, Finding, Reason
 from perfci.model.case import Failure
 from perfci.model.codec import CodecError, to_plain
-from perfci.model.finding import NOTHING_EXERCISED, Finding, Reason
 from perfci.model.report import Comparison, Report, Timing, Verdict
 from perfci.verdict.decision import kept_from_passing, with_verdict
 from perfci.verdict.policy import Policy

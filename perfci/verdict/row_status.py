@@ -12,10 +12,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from perfci.metrics import METRICS
-from perfci.metrics.latency import TAILS
-from perfci.model import inherited
-from perfci.model.finding import (
+from perfci.finding import (
     FOLLOWS,
     JUDGED,
     OVERSTATED,
@@ -25,6 +22,9 @@ from perfci.model.finding import (
     because,
     finding,
 )
+from perfci.metrics import METRICS
+from perfci.metrics.latency import TAILS
+from perfci.model import inherited
 from perfci.model.measuring import DECIDING_ROUNDS
 from perfci.model.report import Comparison
 from perfci.model.status import Status

@@ -19,10 +19,10 @@ from itertools import chain, pairwise
 from operator import attrgetter
 from typing import TypeVar
 
+from perfci.finding import DONE_ONCE, Evidence, finding
 from perfci.metrics import METRICS, Collector, Reading, Warm, metric_groups
 from perfci.model import inherited
 from perfci.model.case import Metric
-from perfci.model.finding import DONE_ONCE, Evidence, finding
 from perfci.model.measuring import DECIDING_ROUNDS, WorkerOutput
 from perfci.model.report import MOST_VALUES, Comparison, Estimate
 from perfci.model.worker import (

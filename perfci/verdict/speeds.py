@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from perfci.finding import TWO_SPEEDS, Finding, finding
 from perfci.model.case import Metric
-from perfci.model.finding import TWO_SPEEDS, Finding, finding
 from perfci.model.report import Comparison
 from perfci.stats.speeds import TwoSpeeds, two_speeds
 from perfci.stats.t_tests import how_many, no_evidence

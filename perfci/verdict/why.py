@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from perfci.model.finding import Difference
+from perfci.finding import Difference
 from perfci.model.report import Comparison
 
 MOST_DIFFERENCES = 20

@@ -16,7 +16,7 @@ from perfci.baselines import (
     require_schema,
     with_run,
 )
-from perfci.model.finding import finding
+from perfci.finding import finding
 from perfci.version import BASELINE_SCHEMA
 from tests.baselines.runs import FACTS, HERE, case, run
 

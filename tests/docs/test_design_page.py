@@ -22,15 +22,15 @@ def layers() -> list[set[str]]:
         one for one in project["tool"]["importlinter"]["contracts"] if one["type"] == "layers"
     )
     return [
-        {name.strip().removeprefix("perfci.") for name in layer.split("|")}
+        {name.strip().removeprefix("perfci.") for name in re.split("[|:]", layer)}
         for layer in contract["layers"]
     ]
 
 
 def test_the_layers_are_those_that_the_contract_holds() -> None:
-    (line,) = re.findall(r"^`(cli → .*)`\.$", page("design.md"), flags=re.MULTILINE)
-    told = [set(re.split(r" \| |, ", layer)) for layer in line.split(" → ")]
-    assert told == layers()
+    rows = re.findall(r"^\| (\d+) \| (.*) \|$", page("design.md"), flags=re.MULTILINE)
+    assert [int(floor) for floor, _ in rows] == list(range(len(rows), 0, -1))
+    assert [set(packages.split(", ")) for _, packages in rows] == layers()
 
 
 def test_everything_in_the_package_is_in_a_layer_and_in_the_layout() -> None:

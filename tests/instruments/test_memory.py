@@ -6,9 +6,9 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from perfci.finding import Difference
 from perfci.instruments import Recorded, words
 from perfci.instruments.memory import differences
-from perfci.model.finding import Difference
 from tests.builders.warm import Warm
 
 _RECORD = """

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from perfci.finding import Difference
 from perfci.instruments import words
 from perfci.instruments.operators import differences
-from perfci.model.finding import Difference
 from tests.builders.warm import Warm
 
 LINE = ["model.py", 12, "forward: y = y.clone()"]

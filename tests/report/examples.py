@@ -6,9 +6,9 @@ import math
 from dataclasses import replace
 from typing import Any
 
+from perfci.finding import IN_WORDS, Difference, Reason, Why, finding, stated
 from perfci.metrics import METRICS
 from perfci.model.case import Failure
-from perfci.model.finding import IN_WORDS, Difference, Reason, Why, finding, stated
 from perfci.model.report import Comparison, Estimate, Explanation, Report, Timing, Verdict
 from perfci.model.run import Environment, Side
 from perfci.model.words import words

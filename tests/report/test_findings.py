@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from perfci.errors import DamagedFile
-from perfci.model.finding import finding
+from perfci.finding import finding
 from perfci.report.exporters.json import render as render_json
 from perfci.report.reading import read_report
 from tests.report.examples import EAGER, rich_report, row

@@ -7,8 +7,8 @@ from dataclasses import replace
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from perfci.finding import stated
 from perfci.metrics import METRICS
-from perfci.model.finding import stated
 from perfci.model.report import Explanation, Verdict
 from perfci.report.exporters.json import MOST_BYTES
 from perfci.report.exporters.json import render as render_json

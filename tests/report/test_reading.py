@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perfci.errors import DamagedFile
+from perfci.finding import IN_WORDS, finding
 from perfci.forges.posting import conclusion
 from perfci.model.case import Failure
-from perfci.model.finding import IN_WORDS, finding
 from perfci.model.report import Comparison, Report, Verdict
 from perfci.model.status import Status
 from perfci.report.exporters.json import render as render_json

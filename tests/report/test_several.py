@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from perfci.errors import UsageError
+from perfci.finding import stated
 from perfci.model.case import Failure
-from perfci.model.finding import stated
 from perfci.model.report import Explanation, Report, Verdict
 from perfci.model.run import Environment
 from perfci.report.exporters.markdown import MARKER, render_comment

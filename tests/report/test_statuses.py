@@ -10,8 +10,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from perfci.finding import stated
 from perfci.model.case import Failure
-from perfci.model.finding import stated
 from perfci.model.report import Report, Verdict
 from perfci.model.status import Status, traits
 from perfci.report.exporters.html import render as render_html

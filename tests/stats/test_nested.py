@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from perfci.model.finding import ANCESTORS_DIFFER, finding
+from perfci.finding import ANCESTORS_DIFFER, finding
 from perfci.stats.evidence import paired_evidence
 from perfci.stats.t_tests import Resolution, components, grouped, how_many, nested_t, paired_t
 

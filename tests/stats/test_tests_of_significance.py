@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from perfci.model.finding import finding
+from perfci.finding import finding
 from perfci.stats.evidence import cohens_d, magnitude, paired_evidence, unpaired_evidence
 from perfci.stats.t_tests import paired_t, welch_t, welch_t_of_sessions
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from perfci.model.finding import stated
+from perfci.finding import stated
 from perfci.model.report import Comparison, Report, Verdict
 from perfci.verdict.acceptance import Acceptance, accept, believed, enforced
 from perfci.verdict.decision import decide

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from perfci.model.finding import ANCESTORS_DIFFER, finding
+from perfci.finding import ANCESTORS_DIFFER, finding
 from perfci.model.report import Comparison
 from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.policy import Policy, is_within, worse_by

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from perfci.model.finding import ANCESTORS_DIFFER
+from perfci.finding import ANCESTORS_DIFFER
 from perfci.model.report import Comparison
 from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.policy import Policy

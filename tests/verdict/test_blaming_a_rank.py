@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from perfci.model.finding import finding
+from perfci.finding import finding
 from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.policy import Policy
 from tests.verdict.workers import both, case

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from perfci.model.finding import because, finding
+from perfci.finding import because, finding
 from perfci.model.report import Comparison
 from perfci.verdict.caveats import cause_of
 from tests.report.examples import EAGER, bare, row

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from perfci.model.finding import finding
+from perfci.finding import finding
 from perfci.model.report import Comparison
 from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.caveats import (

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from perfci.model.finding import IN_WORDS, LOOKS_SLOWER, finding
+from perfci.finding import IN_WORDS, LOOKS_SLOWER, finding
 from perfci.model.report import Comparison, Estimate
 from perfci.units import format_change
 from perfci.verdict.case_comparisons import compare_case, number_rows

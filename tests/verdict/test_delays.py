@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import permutation_test
 
-from perfci.model.finding import DELAYED_MORE
+from perfci.finding import DELAYED_MORE
 from perfci.model.measuring import WorkerOutput
 from perfci.model.words import words
 from perfci.stats.t_tests import sign_flip_p

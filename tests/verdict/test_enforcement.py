@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from perfci.finding import IN_WORDS, Reason, finding, stated
 from perfci.metrics import METRICS
-from perfci.model.finding import IN_WORDS, Reason, finding, stated
 from perfci.model.measuring import WorkerOutput
 from perfci.model.report import Comparison, Report, Verdict, VerdictStatus
 from perfci.model.words import reason_words

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from perfci.model.finding import NOTHING_EXERCISED, finding
+from perfci.finding import NOTHING_EXERCISED, finding
 from perfci.model.report import Comparison, Report, Verdict
 from perfci.report.view import ReportView
 from perfci.verdict.acceptance import enforced

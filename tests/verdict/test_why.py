@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
+from perfci.finding import Difference
 from perfci.instruments import words
-from perfci.model.finding import Difference
 from perfci.model.report import Comparison
 from perfci.verdict.why import leading, ranked, with_hunks
 from tests.report.examples import bare, row

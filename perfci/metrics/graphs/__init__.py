@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from perfci.finding import finding
 from perfci.metrics import Collector, MovedCase, Reading, Ruling
 from perfci.metrics.graphs.counters import counters, frames_traced, kernels_generated
 from perfci.model.case import Metric
-from perfci.model.finding import finding
 from perfci.model.worker import GraphEvent
 from perfci.stats.quantile import upper_median
 

@@ -10,8 +10,8 @@ import pytest
 
 from perfci.cli.report import exit_code
 from perfci.errors import EXIT_NO_VERDICT
+from perfci.finding import LOOKS_SLOWER, Reason, stated
 from perfci.forges.posting import MeasuredHead, check_content, conclusion, verdict_title
-from perfci.model.finding import LOOKS_SLOWER, Reason, stated
 from perfci.model.report import Explanation, Verdict
 from perfci.report.exporters.markdown import render as render_markdown
 from tests.forges.github.conftest import report_of

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from perfci.model.finding import stated
+from perfci.finding import stated
 from perfci.model.report import Verdict
 from perfci.model.run import Environment
 from tests.builders.project import Project
