@@ -13,9 +13,8 @@ from perfci.model.case import Metric
 from perfci.model.worker import Measurement, Reading, ResultsFile, WorkOrder
 
 if TYPE_CHECKING:
-    from perfci.finding import Finding
+    from perfci.finding import Explanation, Finding
     from perfci.model.measuring import WorkerOutput
-    from perfci.model.report import Explanation
 
 
 class Device(Protocol):
@@ -274,8 +273,6 @@ class MovedCase:
         self, metric: str, kind: str, text: str, file: str = "", line: int = 0
     ) -> Explanation:
         """Return an explanation of a regressed metric."""
-        from perfci.model.report import Explanation
-
         return Explanation(self.case, metric, kind, text, file, line)
 
 

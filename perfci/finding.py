@@ -15,9 +15,9 @@ DELAYED_MORE = "delayed-more"
 TWO_SPEEDS = "two-speeds"
 """Code of a remark: processes run at two speeds, and the change compares like with like."""
 OVERSTATED = "may-be-overstated"
+"""Code of a remark: a regression's interval reaches below its threshold."""
 FOLLOWS = "follows"
 """Code of the remark that a tail changed as the median did, and is shown in its row."""
-"""Code of a remark: a regression's interval reaches below its threshold."""
 DONE_ONCE = "done-once"
 """Code of a remark, and of a reason: warm calls take next to nothing of an early call's time."""
 OF_WORKERS = frozenset(
@@ -160,6 +160,18 @@ class Difference:
     line: int = 0
     hunk: bool = False
     exact: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """A reason why a comparison moved: a graph break, an import, a cold-start phase."""
+
+    case: str
+    metric: str
+    kind: str
+    text: str
+    file: str = ""
+    line: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,13 +30,14 @@ from perfci.commands.compare import (
 from perfci.commands.run_to_report import accepting
 from perfci.errors import PerfciError, UsageError, refusal
 from perfci.files import write_file
-from perfci.finding import finding
+from perfci.finding import Explanation, finding
 from perfci.measure.machine.isolation import refuse_secrets
 from perfci.measure.selection import DecoratorLiterals
 from perfci.measure.workplace import RequestedSide, SessionContext, Workplace, open_workplace
+from perfci.metrics import explain
 from perfci.model.case import Case, Failure
 from perfci.model.measuring import WorkerOutput
-from perfci.model.report import Comparison, Explanation, Report, Timing
+from perfci.model.report import Comparison, Report, Timing
 from perfci.model.run import CaseRun, Environment, Run, Side
 from perfci.model.words import words
 from perfci.stats.t_tests import DayShift
@@ -45,9 +46,8 @@ from perfci.verdict.anchors import choose_anchors, day_shifts, may_decide
 from perfci.verdict.case_comparisons import compare_case, left_out
 from perfci.verdict.decision import failed_on_base, failure_rows, placeholder, with_verdict
 from perfci.verdict.merge import joined_copies
-from perfci.verdict.metric_explanations import explain
 from perfci.verdict.policy import Policy
-from perfci.verdict.row_status import adjust, suspects
+from perfci.verdict.row_status import adjust, regressed_metrics, suspects
 from perfci.verdict.shards import ShardCases
 
 _ALIKE = "alike.json"
@@ -355,11 +355,11 @@ def against_baselines(
             metrics = written[case.benchmark].metrics
             rows += left_out(case, baseline.outputs(), metrics, policy)
     adjusted = adjust(rows, policy)
+    regressed = regressed_metrics(adjusted)
     explanations: list[Explanation] = []
-    for case in part.cases:
-        if case.id in baselines and case.id in outputs:
-            case_rows = tuple(row for row in adjusted if row.case == case.id)
-            explanations += explain(case, baselines[case.id].outputs(), outputs[case.id], case_rows)
+    for name, metrics in regressed.items():
+        if name in baselines and name in outputs:
+            explanations += explain(name, baselines[name].outputs(), outputs[name], metrics)
     known = {case.id for case in part.whole}
     gone = (case for case in baselines if case not in known and part.reports(case))
     removed = () if selection else tuple(gone)

@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING
 from perfci.config.loading import parse_config
 from perfci.errors import UsageError
 from perfci.files import read_regular
-from perfci.finding import NOTHING_EXERCISED, Finding, finding
+from perfci.finding import NOTHING_EXERCISED, Explanation, Finding, finding
 from perfci.measure.checkout.commits import file_at
 from perfci.measure.checkout.git import Repository, ResolvedRev
 from perfci.measure.discovery import CUT_SHORT
 from perfci.measure.progress import SessionResult
 from perfci.measure.selection import DecoratorLiterals
+from perfci.metrics import explain
 from perfci.model.case import Case, Failure
 from perfci.model.measuring import WorkerOutput
-from perfci.model.report import Comparison, Definition, Explanation, Report
+from perfci.model.report import Comparison, Definition, Report
 from perfci.model.run import CaseRun, Environment, Run
 from perfci.model.status import Status
 from perfci.model.words import widens, words
@@ -28,9 +29,8 @@ from perfci.units import counted, first_of
 from perfci.verdict.acceptance import Acceptance, accept
 from perfci.verdict.case_comparisons import delayed_more, left_out, number_rows
 from perfci.verdict.decision import failed_on_base, failure_rows, placeholder
-from perfci.verdict.metric_explanations import explain
 from perfci.verdict.policy import Policy
-from perfci.verdict.row_status import adjust
+from perfci.verdict.row_status import adjust, regressed_metrics
 
 if TYPE_CHECKING:
     from perfci.measure.workplace import SessionContext
@@ -154,11 +154,11 @@ def conclude(
         if written is not None:
             compared += left_out(state.case, state.outputs["base"], written.metrics, policy)
     adjusted = adjust(compared, policy)
+    regressed = regressed_metrics(adjusted)
     explanations: list[Explanation] = []
     for state in result.states:
         base, head = tuple(state.outputs["base"]), tuple(state.outputs["head"])
-        case_rows = tuple(row for row in adjusted if row.case == state.case.id)
-        explanations += explain(state.case, base, head, case_rows)
+        explanations += explain(state.case.id, base, head, regressed.get(state.case.id, ()))
     measured = {row.case for row in adjusted}
     failed = failure_rows(report.failures, removed, policy, new, measured)
     return replace(

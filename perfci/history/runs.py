@@ -15,6 +15,7 @@ from perfci.errors import UsageError
 from perfci.history import database
 from perfci.history.database import insert_into
 from perfci.metrics import METRICS
+from perfci.model import inherited
 from perfci.model.case import Failure, Metric
 from perfci.model.run import (
     HEADER,
@@ -23,7 +24,6 @@ from perfci.model.run import (
     RecordedRun,
     Run,
     RunHeader,
-    header_fields,
 )
 from perfci.stats.evidence import summarise
 from perfci.stats.quantile import upper_median
@@ -147,7 +147,7 @@ def _reasons_against(run: RecordedRun) -> Iterator[str]:
         msgspec.json.encode(run)
     except UnicodeEncodeError as error:
         yield f"it has text that isn't Unicode: {error.object[:80]!r}"
-    if "\0" in "".join((*map(str, header_fields(run).values()), run.environment.key)):
+    if "\0" in "".join((*map(str, inherited(RunHeader, run).values()), run.environment.key)):
         yield "it has a text with a NUL character"
 
 
@@ -170,7 +170,7 @@ def _record(connection: Connection, run: RecordedRun) -> bool:
     added = connection.execute(
         insert_into(connection, database.runs)
         .values(
-            **header_fields(run),
+            **inherited(RunHeader, run),
             environment=run.environment.key,
             document=_document_number(connection, document),
             packed=database.pack([point.value for point in points]),
@@ -202,7 +202,7 @@ def runs_query() -> Select[Any]:
 
 def header_of(row: Row[Any]) -> RunHeader:
     """Return a row of ``runs_query`` as a run."""
-    return RunHeader(**header_fields(row))
+    return RunHeader(**inherited(RunHeader, row))
 
 
 def documents_of(connection: Connection, numbers: Collection[int]) -> dict[int, database.Document]:
@@ -228,7 +228,7 @@ def read_runs(connection: Connection) -> Iterator[RecordedRun]:
         document = known[row.document]
         values = database.unpack(row.packed, document.series)
         yield RecordedRun(
-            **header_fields(row),
+            **inherited(RunHeader, row),
             environment=document.environment,
             points=tuple(
                 Point(name.case, name.metric, name.unit, value, name.direction)

@@ -44,8 +44,8 @@ from perfci.plugins import (
 )
 
 if TYPE_CHECKING:
+    from perfci.finding import Explanation
     from perfci.model.measuring import WorkerOutput
-    from perfci.model.report import Explanation
 
 GROUP = "perfci.metrics"
 T = TypeVar("T")
@@ -152,6 +152,35 @@ def rulings(base: Sequence[WorkerOutput], head: Sequence[WorkerOutput]) -> dict[
     }
 
 
+def explain(
+    case: str,
+    base: Sequence[WorkerOutput],
+    head: Sequence[WorkerOutput],
+    regressed: Sequence[str],
+) -> tuple[Explanation, ...]:
+    """Return explanations of why these metrics of a case regressed.
+
+    The last group's come first: a graph break says more than the phase that it made longer.
+    """
+    if not (regressed and base and head):
+        return ()
+    moved = MovedCase(case, tuple(regressed), base, head)
+    return tuple(
+        explanation
+        for group in reversed(metric_groups())
+        for explanation in _explanations_of(group, moved)
+    )
+
+
+def _explanations_of(group: MetricGroup, moved: MovedCase) -> tuple[Explanation, ...]:
+    """Return a group's explanations. If a plugin's group is broken, the explanation says so."""
+    try:
+        return group.ask("explain", lambda: tuple(group.explain(moved)))
+    except UsageError as error:
+        about = (metric for metric in moved.regressed if metric in group.about)
+        return (moved.because(next(about, moved.regressed[0]), "broken_plugin", error.message),)
+
+
 class _Registry(Mapping[str, Metric]):
     """The metrics by name, in the order of reports. They are found on first use."""
 
@@ -187,7 +216,7 @@ class _Registry(Mapping[str, Metric]):
 __all__ = [
     "METRICS", "NOTHING", "Collector", "Device", "ExtraMetric", "Metric", "MetricGroup",
     "MovedCase", "Observation", "Observer", "Ranks", "Reading", "Ruling", "Scene", "Warm", "Work",
-    "metric_groups", "registered", "rulings", "use",
+    "explain", "metric_groups", "registered", "rulings", "use",
 ]  # fmt: skip
 _REGISTRY = _Registry()
 METRICS: Mapping[str, Metric] = _REGISTRY

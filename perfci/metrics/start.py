@@ -19,8 +19,8 @@ from perfci.stats.quantile import median
 from perfci.units import format_value
 
 if TYPE_CHECKING:
+    from perfci.finding import Explanation
     from perfci.model.measuring import WorkerOutput
-    from perfci.model.report import Explanation
 
 PLACE = 2
 METRICS = {

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, Self
 
-from perfci.finding import FOLLOWS, LOOKS_SLOWER, Evidence, Finding, Reason, Why
+from perfci.finding import FOLLOWS, LOOKS_SLOWER, Evidence, Explanation, Finding, Reason, Why
 from perfci.model.case import Failure, Gate
 from perfci.model.run import Environment, Side
 from perfci.model.status import Status
@@ -83,6 +83,15 @@ class Comparison(Evidence):
     accepted: Accepted | None = None
 
     @property
+    def pairs(self) -> int:
+        """The number of rounds that were compared, or of base's workers."""
+        return self.base.workers if self.base else 0
+
+    def noting(self, *findings: Finding, **changes: Any) -> Self:
+        """Return the row with more ``findings`` at the end, and with other ``changes``."""
+        return replace(self, findings=(*self.findings, *findings), **changes)
+
+    @property
     def follows(self) -> bool:
         """Whether it changed as its case's median did, which is one change and not two."""
         return any(known.code == FOLLOWS for known in self.findings)
@@ -125,18 +134,6 @@ class Timing:
     wall_s: float
     measured_s: float
     rounds: int
-
-
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """A reason why a comparison moved: a graph break, an import, a cold-start phase."""
-
-    case: str
-    metric: str
-    kind: str
-    text: str
-    file: str = ""
-    line: int = 0
 
 
 @dataclass(frozen=True, slots=True)

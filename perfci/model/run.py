@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from perfci.model.case import Case, Direction, Failure
 from perfci.model.measuring import WorkerOutput
@@ -82,11 +82,6 @@ class RunHeader:
 
 HEADER = tuple(each.name for each in fields(RunHeader))
 """Names of a header's fields."""
-
-
-def header_fields(run: Any) -> dict[str, Any]:
-    """Return the fields of a ``RunHeader``, read from any object that has these attributes."""
-    return {name: getattr(run, name) for name in HEADER}
 
 
 @dataclass(frozen=True, slots=True)

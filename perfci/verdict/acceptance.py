@@ -304,8 +304,7 @@ def _by_the_stricter(
         return replace(held_to, status="inconclusive", findings=(finding("moved-in-one-round"),))
     if row.method != "exact":
         return held_to
-    change, _, _ = worse_by(held_to)
-    return replace(held_to, status=exact_status_at(row, change, threshold_of(held_to)))
+    return replace(held_to, status=exact_status_at(row, held_to.threshold))
 
 
 def _lost(

@@ -21,7 +21,7 @@ from perfci.model.status import Status
 from perfci.stats.quantile import upper_median
 from perfci.stats.t_tests import DayShift, no_evidence, sign_flip_p
 from perfci.verdict.caveats import caveat_of_quota
-from perfci.verdict.policy import Policy, margin, threshold_at
+from perfci.verdict.policy import Policy, reaches, threshold_at, threshold_of, worse_by
 from perfci.verdict.sampled_comparisons import (
     Values,
     compare_pairs,
@@ -95,7 +95,7 @@ def compare_case(
             rows.append(_vanished(empty, before, head_filled))
         elif metric.name not in METRICS and (lacking := _lacking(metric.name, base, head)):
             estimate = after.exact_estimate() if after.values else None
-            rows.append(replace(empty, head=estimate, findings=(*empty.findings, lacking)))
+            rows.append(empty.noting(lacking, head=estimate))
     rows = _with_threads(_with_thresholds(rows, compared))
     return tuple(rows if _more_imbalanced(rows) else map(_without_blame, rows))
 
@@ -317,7 +317,7 @@ def _metrics(case: Case, outputs: Sequence[WorkerOutput], policy: Policy) -> Ite
 
 def _exact_row(empty: Comparison, metric: Metric, base: Values, head: Values) -> Comparison:
     if problem := no_evidence((*base.values, *head.values)):
-        return replace(empty, method="exact", findings=(*empty.findings, problem))
+        return empty.noting(problem, method="exact")
     empty = replace(empty, base=base.exact_estimate(), head=head.exact_estimate())
     return compare_exactly(empty, metric, base.values, head.values)
 
@@ -331,15 +331,9 @@ def _lacking(
 
 
 def _vanished(empty: Comparison, base: Values, head: Sequence[WorkerOutput]) -> Comparison:
-    reasons = [o.missing[empty.metric] for o in head if empty.metric in o.missing]
-    return replace(
-        empty,
-        base=base.estimate(logarithmic=True),
-        findings=(
-            *empty.findings,
-            finding("base-only", why=reasons[0]) if reasons else finding("base-only"),
-        ),
-    )
+    reasons = [output.missing[empty.metric] for output in head if empty.metric in output.missing]
+    why = finding("base-only", why=reasons[0]) if reasons else finding("base-only")
+    return empty.noting(why, base=base.estimate(logarithmic=True))
 
 
 def _disturbance(outputs: Iterable[WorkerOutput]) -> str:
@@ -381,86 +375,59 @@ def compare_exactly(
 ) -> Comparison:
     """Return the row ``empty`` with the change of the upper medians of workers that agree.
 
-    Medians, not means: a mean need not be a value that was seen.
+    Medians, not means: a mean need not be a value that was seen. An exact change is its own
+    interval.
     """
     before, after = upper_median(base), upper_median(head)
     if metric.absolute:
         change = after - before
-        worse_by = change if metric.direction == "lower" else -change
-        status = _status_of_difference(worse_by, empty.threshold)
-        return _with_exact_change(empty, status, difference=change)
+        row = replace(empty, difference=change, difference_lo=change, difference_hi=change)
+        return replace(row, method="exact", status=_status_of(row))
     if metric.floor is not None and min(before, after) < metric.floor:
         before, after = max(before, metric.floor), max(after, metric.floor)
-        remark = finding("below-floor", floor=metric.floor)
-        empty = replace(empty, findings=(*empty.findings, remark))
-    if before == after:
-        return _with_exact_change(empty, "unchanged", ratio=1.0)
-    worse = (after > before) == (metric.direction == "lower")
-    moved: Status = "regressed" if worse else "improved"
-    if before <= 0.0 or after <= 0.0:
-        empty = replace(empty, findings=(*empty.findings, finding("no-ratio")))
-        return _with_exact_change(empty, moved)
-    ratio = after / before
-    _, upper = margin(empty.threshold)
-    status = moved if max(ratio, 1.0 / ratio) >= upper else "unchanged"
-    return _with_exact_change(empty, status, ratio=ratio)
+        empty = empty.noting(finding("below-floor", floor=metric.floor))
+    if before != after and min(before, after) <= 0.0:
+        worse = (after > before) == (metric.direction == "lower")
+        moved: Status = "regressed" if worse else "improved"
+        return empty.noting(finding("no-ratio"), method="exact", status=moved)
+    ratio = 1.0 if before == after else after / before
+    row = replace(empty, ratio=ratio, ratio_lo=ratio, ratio_hi=ratio)
+    return replace(row, method="exact", status=_status_of(row))
 
 
-def _with_exact_change(
-    empty: Comparison,
-    status: Status,
-    *,
-    ratio: float | None = None,
-    difference: float | None = None,
-) -> Comparison:
-    """Return the row ``empty`` with an exact change, which is its own interval."""
-    return replace(
-        empty,
-        method="exact",
-        status=status,
-        ratio=ratio,
-        ratio_lo=ratio,
-        ratio_hi=ratio,
-        difference=difference,
-        difference_lo=difference,
-        difference_hi=difference,
-    )
-
-
-def _status_of_difference(worse_by: float, threshold: float) -> Status:
-    if worse_by == 0.0 or abs(worse_by) < threshold:
+def _status_of(row: Comparison) -> Status:
+    """Return the status of a row with an exact change."""
+    change, _, _ = worse_by(row)
+    if change is None or not reaches(change, threshold_of(row)):
         return "unchanged"
-    return "regressed" if worse_by > 0.0 else "improved"
+    return "regressed" if change > 0.0 else "improved"
 
 
-def exact_status_at(row: Comparison, change: float | None, threshold: float) -> Status:
+def exact_status_at(row: Comparison, threshold: float) -> Status:
     """Return the status of an exact ``row`` at another threshold than its own.
 
-    ``change`` is by how much head is worse, on the scale of ``threshold``. An unknown change
-    exceeds every threshold. A change that reaches ``threshold`` is inconclusive if the sides'
-    values overlap: workers that agree by the row's own threshold may not agree by a smaller one.
+    An unknown change exceeds every threshold. A change that reaches ``threshold`` is inconclusive
+    if the sides' values overlap: workers that agree by the row's own threshold may not agree by a
+    smaller one.
     """
-    if change is None or row.base is None or row.head is None:
+    if worse_by(row)[0] is None or row.base is None or row.head is None:
         return row.status
-    if change == 0.0 or abs(change) < threshold:
-        return "unchanged"
+    status = _status_of(replace(row, threshold=threshold))
     ends = (row.base.lo, row.base.hi, row.head.lo, row.head.hi)
     base_lo, base_hi, head_lo, head_hi = (math.nan if end is None else end for end in ends)
-    if row.threshold > 0.0 and not (base_hi < head_lo or head_hi < base_lo):
-        return "inconclusive"
-    return "regressed" if change > 0.0 else "improved"
+    agree = base_hi < head_lo or head_hi < base_lo or not row.threshold
+    return status if agree or status == "unchanged" else "inconclusive"
 
 
 def without_numbers(
     empty: Comparison, ruling: Ruling, base: Estimate | None, head: Estimate | None
 ) -> Comparison:
     """Return the row of a metric whose numbers don't count: both sides, and the ruling's status."""
-    return replace(
-        empty,
+    return empty.noting(
+        ruling.finding,
         method="exact",
         status=ruling.status,
         base=base,
         head=head,
         ratio=ruling.ratio,
-        findings=(*empty.findings, ruling.finding),
     )

@@ -17,7 +17,7 @@ from perfci.model.status import Cause, traits
 from perfci.model.worker import THROTTLED
 from perfci.stats.quantile import median
 from perfci.stats.spread import Modes, two_modes
-from perfci.verdict.policy import threshold_of
+from perfci.verdict.policy import threshold_of, worse_by
 from perfci.verdict.speeds import mean_over_speeds
 
 ONE_SESSION = finding("one-session")
@@ -88,7 +88,7 @@ def is_unproven(row: Comparison, family: int, alpha: float) -> bool:
 
 def shares_ancestors(row: Comparison) -> bool:
     """Say whether some of a row's rounds come from one ancestor."""
-    return 0 < row.ancestors < (row.base.workers if row.base else 0)
+    return 0 < row.ancestors < row.pairs
 
 
 def draws(row: Comparison) -> tuple[int, int]:
@@ -150,6 +150,15 @@ def not_unchanged_reason(row: Comparison) -> Finding | None:
     if mean is None or mean[1] < threshold_of(row):
         return None
     return finding("more-are-slow", worst=math.expm1(mean[1]), threshold=row.threshold)
+
+
+def excludes_regression(row: Comparison) -> bool:
+    """Say whether the row's interval excludes a regression, even an undecided row's.
+
+    The interval from one session of a baseline is too short to exclude anything.
+    """
+    _, _, worst = worse_by(row)
+    return worst is not None and worst < threshold_of(row) and not not_unchanged_reason(row)
 
 
 def caveat_of_workers(

@@ -24,8 +24,8 @@ from perfci.model.status import Status, traits
 from perfci.model.worker import TEST_SKIPPED, WRONG_CODE
 from perfci.units import first_of
 from perfci.verdict.case_comparisons import empty_row
-from perfci.verdict.caveats import not_unchanged_reason, rare_state
-from perfci.verdict.policy import Policy, pair_changes, threshold_of, worse_by
+from perfci.verdict.caveats import excludes_regression, rare_state
+from perfci.verdict.policy import Policy, is_worse, pair_changes, threshold_of, worse_by
 
 UNDECIDED = Verdict("inconclusive", ())
 """The verdict of a report until ``with_verdict`` decides it."""
@@ -296,7 +296,7 @@ def _undecided(
         if row.status == "inconclusive"
         and row.gate == "fail"
         and (policy.undecided(row.metric) == "inconclusive" or _looks_regressed(row))
-        and not (_excludes_regression(row) or _lost_its_gate(row))
+        and not (excludes_regression(row) or _lost_its_gate(row))
     ]
     undecided.sort(key=lambda reason: reason.code != LOOKS_SLOWER)
     undecided += [
@@ -330,16 +330,14 @@ def _looks_slower(row: Comparison) -> bool:
     Its p alone, not corrected, is below 1 %. With too few rounds for a p that counts, each pair is
     worse by the threshold. docs/statistics.md has how often identical cases look so.
     """
-    change, _, _ = worse_by(row)
-    threshold = threshold_of(row)
-    if row.method != "paired_t" or change is None or change < threshold:
+    if row.method != "paired_t" or not is_worse(row):
         return False
     if _looks_regressed(row):
         return True
     pairs = pair_changes(row)
     if len(pairs) < DECIDING_ROUNDS:
         sign = 1.0 if row.direction == "lower" else -1.0
-        return len(pairs) > 1 and all(sign * pair >= threshold for pair in pairs)
+        return len(pairs) > 1 and all(sign * pair >= threshold_of(row) for pair in pairs)
     return row.p is not None and row.p < _NOISE_P
 
 
@@ -358,17 +356,6 @@ def _left_open(rows: Sequence[Comparison]) -> list[Reason]:
         arguments: dict[str, Plain] = {"cases": len(alike), "names": names}
         alone.append(Reason(code, arguments=arguments, because=reason_of(alike[0])))
     return alone
-
-
-def _excludes_regression(row: Comparison) -> bool:
-    """Say whether the interval of an undecided row excludes a regression.
-
-    The interval from one session of a baseline is too short to exclude anything.
-    """
-    if not_unchanged_reason(row):
-        return False
-    _, _, worst = worse_by(row)
-    return worst is not None and worst < threshold_of(row)
 
 
 def _severity(row: Comparison) -> float:

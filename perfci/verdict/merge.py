@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from perfci.errors import DamagedFile, UsageError
+from perfci.errors import UsageError
 from perfci.finding import NOTHING_EXERCISED, Finding, Reason
 from perfci.model.case import Failure
-from perfci.model.codec import CodecError, to_plain
 from perfci.model.report import Comparison, Report, Timing, Verdict
 from perfci.verdict.decision import kept_from_passing, with_verdict
 from perfci.verdict.policy import Policy
@@ -56,7 +55,7 @@ def numbered(named: Sequence[Named], expect: int | None) -> dict[Shard, Report]:
         shard = _shard(name, report, alone=len(named) == 1)
         if shard in by_shard:
             raise UsageError(
-                "shard-twice",
+                "not-one-report",
                 f"{name} and {by_shard[shard][0]} are both shard {shard} of "
                 f"{report.environment.key!r}",
                 "Give each shard's report once: of two attempts, the later one.",
@@ -78,7 +77,7 @@ def _shard(name: str, report: Report, *, alone: bool) -> Shard:
         return Shard(1, 1)
     if not report.shard:
         raise UsageError(
-            "no-shard",
+            "not-one-report",
             f"{name} is a whole report, and not the only one of {report.environment.key!r}",
             "Measure the parts with `--shard 1/2` and `--shard 2/2`.",
         )
@@ -86,7 +85,9 @@ def _shard(name: str, report: Report, *, alone: bool) -> Shard:
         return parse_shard(report.shard)
     except ValueError as error:
         raise UsageError(
-            "bad-shard", f"{name} says it is shard {report.shard!r}: {error}", "Measure it again."
+            "not-one-report",
+            f"{name} says it is shard {report.shard!r}: {error}",
+            "Measure it again.",
         ) from error
 
 
@@ -120,16 +121,16 @@ def merge(
 ) -> tuple[Merged, ...]:
     """Return one report for each environment of the shards' reports, by the environment's key.
 
-    Raises UsageError if they are not parts of one report, and DamagedFile if merged numbers aren't
-    finite. ``expect`` is the number of shards that every environment should have. By default it is
-    the shards' own count. ``notes`` are added to each report's notes.
+    Raises UsageError if they are not parts of one report. ``expect`` is the number of shards that
+    every environment should have, by default the shards' own count. ``notes`` are added to each
+    report's notes.
     """
     _require_alike(named, _ALIKE_IN_A_RUN, "Merge the reports of one run only.")
     groups: dict[str, list[Named]] = {}
     for name, report in named:
         groups.setdefault(report.environment.key, []).append((name, report))
     environments = [numbered(groups[key], expect) for key in sorted(groups)]
-    return tuple(_finite(_merged(shards, policy, notes)) for shards in environments)
+    return tuple(_merged(shards, policy, notes) for shards in environments)
 
 
 def _merged(
@@ -195,19 +196,6 @@ def _as_one_session(parts: Sequence[Report], rows: tuple[Comparison, ...]) -> Re
     )
 
 
-def _finite(merged: Merged) -> Merged:
-    """Return ``merged``. DamagedFile if finite numbers of its parts add up to an infinite one."""
-    try:
-        to_plain(merged.report)
-    except CodecError as error:
-        raise DamagedFile(
-            "damaged-report",
-            f"the merged reports of {merged.report.environment.key!r} give {error}",
-            "Measure the shards again.",
-        ) from error
-    return merged
-
-
 def _joined(shards: Mapping[Shard, Report]) -> tuple[Comparison, ...]:
     rows: dict[tuple[str, str], tuple[Shard, Comparison]] = {}
     for shard, report in shards.items():
@@ -215,7 +203,7 @@ def _joined(shards: Mapping[Shard, Report]) -> tuple[Comparison, ...]:
             where, _ = rows.setdefault((row.case, row.metric), (shard, row))
             if where != shard:
                 raise UsageError(
-                    "case-twice",
+                    "not-one-report",
                     f"{row.case!r} {row.metric!r} is in shard {where} and in shard {shard}",
                     "Measure the shards of one run, with the same benchmarks on every machine.",
                 )

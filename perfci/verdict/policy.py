@@ -143,6 +143,12 @@ def worse_by(row: Comparison) -> tuple[float | None, float | None, float | None]
     return _minus(estimate), _minus(hi), _minus(lo)
 
 
+def is_worse(row: Comparison) -> bool:
+    """Say whether head's estimate is worse by the threshold or more, significant or not."""
+    change, _, _ = worse_by(row)
+    return change is not None and change >= threshold_of(row)
+
+
 def pair_changes(row: Comparison) -> list[float]:
     """Return each pair's change on the scale of ``row.se``, or none if a pair is unknown."""
     if row.base is None or row.head is None or len(row.base.values) != row.base.workers:
@@ -169,6 +175,11 @@ def standard_error(row: Comparison) -> float | None:
 def threshold_of(row: Comparison) -> float:
     """Return the row's threshold on the scale of ``worse_by``."""
     return row.threshold if row.difference is not None else math.log1p(row.threshold)
+
+
+def reaches(change: float, threshold: float) -> bool:
+    """Say whether a change counts at its threshold, but for rounding. No change never does."""
+    return change != 0.0 and abs(change) >= threshold * (1.0 - 1e-12)
 
 
 def is_within(lo: float, hi: float, threshold: float) -> bool:

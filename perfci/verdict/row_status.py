@@ -34,12 +34,22 @@ from perfci.verdict.caveats import (
     ONE_SESSION,
     ONLY_PAIRS,
     draws,
+    excludes_regression,
     is_unproven,
     not_unchanged_reason,
     rounds_to_believe,
     shares_ancestors,
 )
-from perfci.verdict.policy import Policy, is_beyond, is_within, margin, threshold_of, worse_by
+from perfci.verdict.policy import (
+    Policy,
+    is_beyond,
+    is_within,
+    is_worse,
+    margin,
+    reaches,
+    threshold_of,
+    worse_by,
+)
 from perfci.verdict.shards import scaled_family
 
 _TESTED = ("paired_t", "welch_t")
@@ -69,6 +79,15 @@ def adjust(
     return _with_tails(adjusted)
 
 
+def regressed_metrics(rows: Iterable[Comparison]) -> dict[str, list[str]]:
+    """Return the metrics that regressed, by case."""
+    regressed: dict[str, list[str]] = {}
+    for row in rows:
+        if row.status == "regressed":
+            regressed.setdefault(row.case, []).append(row.metric)
+    return regressed
+
+
 def _with_tails(rows: Sequence[Comparison]) -> tuple[Comparison, ...]:
     """Show the changes of P95 and P99 in the median's row, if they are about the median's change.
 
@@ -81,12 +100,11 @@ def _with_tails(rows: Sequence[Comparison]) -> tuple[Comparison, ...]:
         middle = medians.get(row.case)
         if middle and row.ratio and row.metric in TAILS and _follows(row, middle):
             tails.setdefault(row.case, {})[TAILS[row.metric]] = row.ratio
-            follows = finding(FOLLOWS, metric=middle.metric)
-            final.append(replace(row, findings=(*row.findings, follows)))
+            final.append(row.noting(finding(FOLLOWS, metric=middle.metric)))
         else:
             final.append(row)
     return tuple(
-        replace(row, findings=(*row.findings, finding("tails", **tails[row.case])))
+        row.noting(finding("tails", **tails[row.case]))
         if row is medians.get(row.case) and row.case in tails
         else row
         for row in final
@@ -112,7 +130,7 @@ def _judge(row: Comparison, p_adjusted: float | None, policy: Policy, family: in
     judged: tuple[Finding, ...] = ()
     if change is not None and p_adjusted is not None and p_adjusted < policy.alpha:
         large = _is_large(row, policy)
-        if _reaches(change, threshold_of(row)) and large:
+        if reaches(change, threshold_of(row)) and large:
             why_not = _disbelief_reason(row, policy, family)
             if why_not:
                 judged = (because(f"looks-{_direction_of(change)}", why_not),)
@@ -136,7 +154,7 @@ def _judge(row: Comparison, p_adjusted: float | None, policy: Policy, family: in
     status: Status = direction or ("unchanged" if shown_unchanged else "inconclusive")
     if status == "inconclusive" and not judged:
         judged = (_too_few(row) or _no_regression(row) or _what_it_takes(row, alpha),)
-    return replace(row, status=status, findings=(*row.findings, *judged))
+    return row.noting(*judged, status=status)
 
 
 def _below_threshold(row: Comparison) -> Finding:
@@ -156,9 +174,8 @@ def _overstatement(row: Comparison) -> tuple[Finding, ...]:
     change, lo, _ = worse_by(row)
     if change is None or lo is None or not 0.0 < lo < threshold_of(row) <= change:
         return ()
-    in_unit: dict[str, Plain] = {} if row.difference is None else {"unit": row.unit}
     least = lo if row.difference is not None else math.expm1(lo)
-    return (finding(OVERSTATED, least=least, threshold=row.threshold, **in_unit),)
+    return (finding(OVERSTATED, least=least, **_threshold_arguments(row)),)
 
 
 def _direction_of(change: float) -> Status:
@@ -179,16 +196,11 @@ def _disbelief_reason(row: Comparison, policy: Policy, family: int) -> Finding |
     needed = rounds_to_believe(family, policy.alpha)
     if row.method == "welch_t":
         return finding("few-workers", base=base, head=head, needed=needed, setting=_setting(row))
-    pairs = row.base.workers if row.base else 0
     return (
-        finding("few-ancestors", rounds=pairs, ancestors=base, needed=needed)
-        if base < pairs
+        finding("few-ancestors", rounds=row.pairs, ancestors=base, needed=needed)
+        if base < row.pairs
         else finding("few-rounds", rounds=base, needed=needed, setting=_setting(row))
     )
-
-
-def _reaches(change: float, threshold: float) -> bool:
-    return change != 0.0 and abs(change) >= threshold * (1.0 - 1e-12)
 
 
 def _is_large(row: Comparison, policy: Policy) -> bool:
@@ -240,11 +252,7 @@ def _no_regression(row: Comparison) -> Finding | None:
 
     Such a row gets no more rounds, because no verdict asks whether it is better or unchanged.
     """
-    _, _, worst = worse_by(row)
-    tested = row.method == "paired_t" or row.anchors
-    if not tested or worst is None or worst >= threshold_of(row):
-        return None
-    if not_unchanged_reason(row):
+    if not (row.method == "paired_t" or row.anchors) or not excludes_regression(row):
         return None
     return finding("no-regression", **_threshold_arguments(row))
 
@@ -254,7 +262,7 @@ def _what_it_takes(row: Comparison, alpha: float) -> Finding:
         return finding("no-evidence")
     if row.method == "welch_t":
         return finding("measure-together", change=row.detectable)
-    pairs = row.base.workers if row.base else 0
+    pairs = row.pairs
     if row.difference is not None or row.se is None or row.threshold <= 0.0:
         return finding("detectable", change=row.detectable)
     # if rounds share ancestors, more ancestors are needed, with the same number of rounds each
@@ -302,14 +310,13 @@ def suspects(rows: Sequence[Comparison], policy: Policy) -> tuple[str, ...]:
 def _is_suspect(row: Comparison, policy: Policy) -> bool:
     if row.status != "inconclusive":
         return row.status == "regressed"
-    change, _, worst = worse_by(row)
-    threshold = threshold_of(row)
-    if change is not None and change >= threshold:
+    if is_worse(row):
         return True
     if policy.undecided(row.metric) != "inconclusive":
         return False
-    open_ = worst is None or worst >= threshold or not_unchanged_reason(row) is not None
-    return open_ or (change is not None and change <= -threshold)
+    change, _, _ = worse_by(row)
+    looks_improved = change is not None and change <= -threshold_of(row)
+    return looks_improved or not excludes_regression(row)
 
 
 def may_be_untouched(rows: Sequence[Comparison]) -> bool:

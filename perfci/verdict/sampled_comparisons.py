@@ -432,8 +432,7 @@ def compare_pairs(
     alone = sorted(before.keys() ^ after.keys())
     if alone:
         which = ", ".join(map(str, alone))
-        warning = finding("round-on-one-side", which=which)
-        empty = replace(empty, findings=(*empty.findings, warning))
+        empty = empty.noting(finding("round-on-one-side", which=which))
     pairs = [pair_values(before[number], after[number], metric.name) for number in rounds]
     base = Values(tuple(before[number] for number in rounds), tuple(pair[0] for pair in pairs))
     head = Values(tuple(after[number] for number in rounds), tuple(pair[1] for pair in pairs))
@@ -453,7 +452,7 @@ def compare_pairs(
     )
     caveat = caveat_of_rounds(*sides, evidence.ratio)
     if speeds:
-        empty = replace(empty, findings=(*empty.findings, speeds_finding(speeds)))
+        empty = empty.noting(speeds_finding(speeds))
     row = _tested(empty, metric, evidence, base, head)
     if _has_logs(metric, base, head) and evidence.ratio is not None and len(rounds) > 1:
         row = _at_typical_round(row, base, head, evidence.ratio)

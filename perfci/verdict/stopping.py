@@ -27,6 +27,7 @@ from perfci.verdict.policy import (
     Policy,
     is_beyond,
     is_within,
+    is_worse,
     pair_changes,
     threshold_of,
     worse_by,
@@ -80,8 +81,7 @@ def wants_rounds(row: Comparison, policy: Policy, family: int) -> bool:
     the threshold gets the few rounds that it takes to believe it, but no others: no verdict asks
     for improvements.
     """
-    pairs = row.base.workers if row.base else 0
-    if row.p is None and pairs >= _ENOUGH_WITHOUT_SPREAD:
+    if row.p is None and row.pairs >= _ENOUGH_WITHOUT_SPREAD:
         return False
     change, lo, hi = worse_by(row)
     if change is None or lo is None or hi is None:
@@ -101,11 +101,9 @@ def awaits_rounds(row: Comparison, policy: Policy, family: int) -> bool:
 
     With too few rounds for an interval, it is enough that head looks worse by the threshold.
     """
-    change, lo, hi = worse_by(row)
+    _, lo, hi = worse_by(row)
     if lo is None or hi is None:
-        pairs = row.base.workers if row.base else 0
-        too_few = pairs < DECIDING_ROUNDS or min(draws(row)) < 2
-        return change is not None and too_few and change >= threshold_of(row)
+        return (row.pairs < DECIDING_ROUNDS or min(draws(row)) < 2) and is_worse(row)
     return is_beyond(lo, hi, threshold_of(row)) and is_unproven(row, family, policy.alpha)
 
 
@@ -132,7 +130,7 @@ def undecided_metrics(
             return True
         if row.metric in TAILS and row.case in slower:
             return False
-        return _in_every_round(row) and _looks_worse(row)
+        return _in_every_round(row) and is_worse(row)
 
     def warns(row: Comparison) -> bool:
         if row.gate != "warn" or not _in_every_round(row):
@@ -154,11 +152,6 @@ def _is_worse(row: Comparison) -> bool:
 
 def _in_every_round(row: Comparison) -> bool:
     return row.metric not in METRICS or METRICS[row.metric].rounds_setting == "rounds"
-
-
-def _looks_worse(row: Comparison) -> bool:
-    change, _, _ = worse_by(row)
-    return change is not None and change >= threshold_of(row)
 
 
 def rounds_of_ancestor(
@@ -255,7 +248,7 @@ def _is_at_threshold(row: Comparison, most: int) -> bool:
     It will lie inside of the interval that these rounds leave.
     """
     change, lo, hi = worse_by(row)
-    pairs, threshold = (row.base.workers if row.base else 0), threshold_of(row)
+    pairs, threshold = row.pairs, threshold_of(row)
     if pairs < _ENOUGH_AT_THRESHOLD or change is None or lo is None or hi is None:
         return False
     left = (hi - lo) / 2.0 * math.sqrt(pairs / (pairs + most))
@@ -294,8 +287,7 @@ def chance(row: Comparison, policy: Policy, family: int, more: int) -> float:
     ancestors where those differ, else rounds; degrees of freedom always count ancestors. Assumes
     about normal rounds, and no prior knowledge.
     """
-    pairs = row.base.workers if row.base else 0
-    drawn = min(draws(row))
+    pairs, drawn = row.pairs, min(draws(row))
     if pairs + more < DECIDING_ROUNDS:
         return 0.0
     _, lo, hi = worse_by(row)

@@ -6,10 +6,10 @@ import math
 from dataclasses import replace
 from typing import Any
 
-from perfci.finding import IN_WORDS, Difference, Reason, Why, finding, stated
+from perfci.finding import IN_WORDS, Difference, Explanation, Reason, Why, finding, stated
 from perfci.metrics import METRICS
 from perfci.model.case import Failure
-from perfci.model.report import Comparison, Estimate, Explanation, Report, Timing, Verdict
+from perfci.model.report import Comparison, Estimate, Report, Timing, Verdict
 from perfci.model.run import Environment, Side
 from perfci.model.words import words
 from perfci.report.exporters import FORMATS, TERMINAL, exporter

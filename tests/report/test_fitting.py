@@ -7,9 +7,9 @@ from dataclasses import replace
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from perfci.finding import stated
+from perfci.finding import Explanation, stated
 from perfci.metrics import METRICS
-from perfci.model.report import Explanation, Verdict
+from perfci.model.report import Verdict
 from perfci.report.exporters.json import MOST_BYTES
 from perfci.report.exporters.json import render as render_json
 from perfci.report.reading import read_report

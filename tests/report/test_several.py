@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from perfci.errors import UsageError
-from perfci.finding import stated
+from perfci.finding import Explanation, stated
 from perfci.model.case import Failure
-from perfci.model.report import Explanation, Report, Verdict
+from perfci.model.report import Report, Verdict
 from perfci.model.run import Environment
 from perfci.report.exporters.markdown import MARKER, render_comment
 from perfci.report.terminal import render_terminal

@@ -8,7 +8,7 @@ from html import unescape
 
 import pytest
 
-from perfci.model.report import Explanation
+from perfci.finding import Explanation
 from perfci.report.exporters import TERMINAL
 from perfci.report.exporters.json import render as render_json
 from perfci.report.exporters.markdown import render as render_markdown

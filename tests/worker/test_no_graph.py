@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from perfci.metrics import explain
 from perfci.model.codec import from_plain
 from perfci.model.measuring import WorkerOutput
 from perfci.model.report import Comparison, Verdict
@@ -11,9 +12,8 @@ from perfci.model.words import words
 from perfci.model.worker import Measurement
 from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.decision import decide
-from perfci.verdict.metric_explanations import explain
 from perfci.verdict.policy import Policy
-from perfci.verdict.row_status import adjust
+from perfci.verdict.row_status import adjust, regressed_metrics
 from perfci.verdict.sampled_comparisons import reduce
 from tests.verdict.workers import case, worker
 from tests.worker.driver import Bench
@@ -62,7 +62,7 @@ def test_a_head_that_compiles_no_more_fails_and_says_where(torch_bench: Bench) -
     (reason, *_) = verdict.reasons
     assert reason.startswith("case: graph_breaks ")
     assert "produced no graph on head" in reason
-    (told, *_) = explain(case("case"), [base], [head], tuple(rows.values()))
+    (told, *_) = explain("case", [base], [head], regressed_metrics(rows.values())["case"])
     assert (told.metric, told.kind, told.file) == (
         "graph_breaks",
         "skipped_frame",

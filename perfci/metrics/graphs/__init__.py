@@ -18,9 +18,9 @@ from perfci.model.worker import GraphEvent
 from perfci.stats.quantile import upper_median
 
 if TYPE_CHECKING:
+    from perfci.finding import Explanation
     from perfci.metrics.graphs.compile_listener import GraphWatch
     from perfci.model.measuring import WorkerOutput
-    from perfci.model.report import Explanation
 
 PLACE = 5
 __all__ = ["counters", "frames_traced", "kernels_generated"]

@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from perfci.finding import Explanation
 from perfci.forges.github import Annotation
 from perfci.forges.posting import MOST_REMARKS, annotations_of
 from perfci.model.case import Failure
-from perfci.model.report import Definition, Explanation
+from perfci.model.report import Definition
 from tests.forges.github.conftest import report_of
 from tests.report.examples import EAGER, TUNED
 

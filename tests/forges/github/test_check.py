@@ -10,9 +10,9 @@ import pytest
 
 from perfci.cli.report import exit_code
 from perfci.errors import EXIT_NO_VERDICT
-from perfci.finding import LOOKS_SLOWER, Reason, stated
+from perfci.finding import LOOKS_SLOWER, Explanation, Reason, stated
 from perfci.forges.posting import MeasuredHead, check_content, conclusion, verdict_title
-from perfci.model.report import Explanation, Verdict
+from perfci.model.report import Verdict
 from perfci.report.exporters.markdown import render as render_markdown
 from tests.forges.github.conftest import report_of
 from tests.report.examples import hostile_report, passing_report

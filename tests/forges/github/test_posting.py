@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from perfci.errors import OutsideError, UsageError
+from perfci.finding import Explanation
 from perfci.forges.actions import NothingToPost, PostTarget
 from perfci.forges.github import CheckContent, GitHubClient, Refused
 from perfci.forges.posting import (
@@ -18,7 +19,6 @@ from perfci.forges.posting import (
     require_measured,
     set_check,
 )
-from perfci.model.report import Explanation
 from perfci.report.exporters.markdown import MARKER
 from tests.forges.github import server
 from tests.forges.github.conftest import HEAD, MERGE, OLDER, report_of

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from perfci.model.report import Comparison, Explanation, Report
+from perfci.finding import Explanation
+from perfci.model.report import Comparison, Report
 from tests.report.examples import DECODER, EAGER, TUNED, rich_report, row
 from tests.report.hostile import NAMES
 
