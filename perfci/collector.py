@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from perfci.finding import Explanation, Finding
 from perfci.model.case import Metric
 from perfci.model.worker import Measurement, Reading, ResultsFile, WorkOrder
 
 if TYPE_CHECKING:
-    from perfci.finding import Explanation, Finding
     from perfci.model.measuring import WorkerOutput
 
 

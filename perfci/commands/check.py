@@ -357,9 +357,9 @@ def against_baselines(
     adjusted = adjust(rows, policy)
     regressed = regressed_metrics(adjusted)
     explanations: list[Explanation] = []
-    for name, metrics in regressed.items():
+    for name, worse in regressed.items():
         if name in baselines and name in outputs:
-            explanations += explain(name, baselines[name].outputs(), outputs[name], metrics)
+            explanations += explain(name, baselines[name].outputs(), outputs[name], worse)
     known = {case.id for case in part.whole}
     gone = (case for case in baselines if case not in known and part.reports(case))
     removed = () if selection else tuple(gone)

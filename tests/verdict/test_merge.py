@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from perfci.errors import EXIT_OUTSIDE, DamagedFile, UsageError
-from perfci.model.report import Comparison, Report, Timing
+from perfci.errors import UsageError
+from perfci.model.report import Comparison, Report
 from perfci.model.run import Environment, Side
 from perfci.report.exporters.json import render as render_json
 from perfci.report.reading import read_report
@@ -188,14 +188,6 @@ def test_baselines_of_different_commits_are_one_check() -> None:
     first = shard(1, 2, *ALIKE[0], command="check")
     second = shard(2, 2, *ALIKE[1], command="check", base=Side("baseline", "c" * 40, "python"))
     assert merged(first, second).base == first.base
-
-
-def test_numbers_that_are_finite_only_apart_are_a_damaged_file() -> None:
-    spent = Timing(wall_s=1e308, measured_s=1e308, rounds=6)
-    parts = [shard(number, 2, *ALIKE[number - 1], timing=spent) for number in (1, 2)]
-    with pytest.raises(DamagedFile, match=r"at `\$\.timing\.measured_s`") as caught:
-        merged(*parts)
-    assert caught.value.exit_code == EXIT_OUTSIDE
 
 
 def test_each_environment_has_its_own_report() -> None:
