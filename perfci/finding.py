@@ -109,7 +109,7 @@ def because(code: str, why: Finding) -> Finding:
     return Finding(code, {**why.arguments, "why": why.code})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
     """The evidence of head against base in both sides' values. Intervals are of ``confidence``.
 
@@ -121,22 +121,27 @@ class Evidence:
     ``ancestors`` is how many ancestors the pairs come from, 0 without pairs.
     """
 
-    method: Method = "none"
-    ratio: float | None = None
-    ratio_lo: float | None = None
-    ratio_hi: float | None = None
+    method: Method
+    ratio: float | None
+    ratio_lo: float | None
+    ratio_hi: float | None
     difference: float | None = None
     difference_lo: float | None = None
     difference_hi: float | None = None
-    p: float | None = None
+    p: float | None
     welch_p: float | None = None
-    cohens_d: float | None = None
-    detectable: float | None = None
+    cohens_d: float | None
+    detectable: float | None
     se: float | None = None
     df: float | None = None
     findings: tuple[Finding, ...] = ()
     ancestors: int = 0
     confidence: float = 0.95
+
+
+NO_EVIDENCE = Evidence(
+    method="none", ratio=None, ratio_lo=None, ratio_hi=None, p=None, cohens_d=None, detectable=None
+)
 
 
 # Why one case moved: the differences between the sides that instruments find inside it.

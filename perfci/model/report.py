@@ -70,9 +70,9 @@ class Comparison(Evidence):
     status: Status
     gate: Gate
     threshold: float
-    base: Estimate | None = None
-    head: Estimate | None = None
-    p_adjusted: float | None = None
+    base: Estimate | None
+    head: Estimate | None
+    p_adjusted: float | None
     direction: str = "lower"
     confirmed: bool | None = None
     caveat: Finding | None = None

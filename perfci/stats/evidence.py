@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
-from perfci.finding import Evidence, finding
+from perfci.finding import NO_EVIDENCE, Evidence, finding
 from perfci.stats.speeds import TwoSpeeds
 from perfci.stats.spread import detectable_difference
 from perfci.stats.t_tests import (
@@ -69,7 +69,7 @@ def paired_evidence(
     give the estimate alone.
     """
     if problem := no_evidence((*base, *head)):
-        return Evidence("paired_t", findings=(problem,))
+        return replace(NO_EVIDENCE, method="paired_t", findings=(problem,))
     scale = _Scale.of([base], head, absolute=absolute, step=step)
     before, after = scale.to(base), scale.to(head)
     groups = list(ancestors or [0] * len(before))  # 0: an ancestor of this pair alone
@@ -108,7 +108,7 @@ def unpaired_evidence(
     """
     base = [value for session in base_sessions for value in session]
     if problem := no_evidence((*base, *head)):
-        return Evidence("welch_t", findings=(problem,))
+        return replace(NO_EVIDENCE, method="welch_t", findings=(problem,))
     scale = _Scale.of(base_sessions, head, absolute=absolute, step=step)
     day = None if scale.kind == "share" else day
     shift = day.mean if day else 0.0
@@ -172,8 +172,9 @@ class _Scale:
             findings += (finding(code),)
         ratio, ratio_lo, ratio_hi = map(self._ratio, (test.estimate, test.lo, test.hi))
         absolute = self.kind == "difference"
-        estimate_only = Evidence(
-            method,
+        estimate_only = replace(
+            NO_EVIDENCE,
+            method=method,
             ratio=ratio,
             difference=test.estimate if absolute else None,
             findings=findings,

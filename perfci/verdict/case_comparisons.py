@@ -11,9 +11,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from perfci.finding import DELAYED_MORE, Finding, finding
+from perfci.finding import DELAYED_MORE, NO_EVIDENCE, Evidence, Finding, finding
 from perfci.metrics import METRICS, Ruling, rulings
 from perfci.metrics.accuracy import comparable
+from perfci.model import inherited
 from perfci.model.case import Case, Metric
 from perfci.model.measuring import AGREEING_ROUNDS, DECIDING_ROUNDS, WorkerOutput
 from perfci.model.report import Comparison, Estimate
@@ -174,14 +175,17 @@ def left_out(
 def empty_row(case: str, metric: Metric, status: Status, *findings: Finding) -> Comparison:
     """Return a comparison without numbers."""
     return Comparison(
+        **inherited(Evidence, replace(NO_EVIDENCE, findings=findings)),
         case=case,
         metric=metric.name,
         unit=metric.unit,
         status=status,
         gate=metric.gate,
         threshold=metric.threshold,
-        findings=findings,
         direction=metric.direction,
+        base=None,
+        head=None,
+        p_adjusted=None,
     )
 
 

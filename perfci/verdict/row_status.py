@@ -15,6 +15,7 @@ from dataclasses import replace
 from perfci.finding import (
     FOLLOWS,
     JUDGED,
+    NO_EVIDENCE,
     OVERSTATED,
     Evidence,
     Finding,
@@ -339,7 +340,7 @@ def untouched_rows(rows: Iterable[Comparison]) -> tuple[Comparison, ...]:
 
     Counts, and rows that warn and moved by more than their threshold, stay as they were compared.
     """
-    untested = inherited(Evidence, Evidence(findings=(_UNTOUCHED,)))
+    untested = inherited(Evidence, replace(NO_EVIDENCE, findings=(_UNTOUCHED,)))
     return tuple(
         row
         if row.method == "exact" or (row.gate != "info" and _moved(row))
