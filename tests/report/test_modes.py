@@ -9,10 +9,12 @@ from dataclasses import replace
 import pytest
 
 from perfci.model.report import Comparison, Estimate
+from perfci.report.exporters.markdown import render as render_markdown
 from perfci.report.modes import mode_tables, without_mode
 from perfci.stats.evidence import summarise
-from tests.report.case_table_reports import HELPS, USELESS, mode_rows
 from tests.report.examples import row
+from tests.report.mode_reports import HELPS, USELESS, mode_comparison, mode_rows
+from tests.report.rendered import with_markdown_it
 
 
 @pytest.mark.parametrize(
@@ -67,3 +69,19 @@ def _of(mode: str, values: list[float]) -> Comparison:
     known = summarise(values)
     head = Estimate(known.center, known.lo, known.hi, 8, 800, tuple(values))
     return replace(row(f"x[mode={mode}]", "latency_p50", 1.0, 1.0, "new"), base=None, head=head)
+
+
+def test_the_comment_folds_what_changed() -> None:
+    text = render_markdown(mode_comparison())
+    fold = text.split("<details><summary>Modes that changed</summary>")[1].split("</details>")[0]
+    assert "no mode helps: none is 5 % faster than eager; on base it was default" in fold
+    assert "encoder" not in fold
+    cells = with_markdown_it(fold).cells
+    assert cells[: len(HELPS) + 2] == [
+        "eager",
+        "600\N{NO-BREAK SPACE}µs",
+        "",
+        "300\N{NO-BREAK SPACE}MiB",
+        "",
+        "",
+    ]

@@ -147,7 +147,7 @@ def _change(change: Change, series: Series) -> dict[str, Any]:
         "rises": words.rises(change),
         "status": change.status,
         "size": clean_line(words.change_text(change, series.unit), 60),
-        "commits": clean_line(words.range_text(change), 60),
+        "commits": clean_line(words.range_text(change.commits), 60),
         "facts": [clean_line(text, 300) for text in _facts(change)],
     }
 

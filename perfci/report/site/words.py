@@ -104,15 +104,10 @@ def meaning(worse: bool) -> str:
     return "worse" if worse else "better"
 
 
-def range_text(moved: Change | TrendEvent) -> str:
-    """Return ``a1b2c3..d4e5f6`` for git, a single commit if only one is known, or ""."""
-    return _range(moved.commits)
-
-
 def withdrawal_text(change: KnownChange) -> str:
     """Return which change is withdrawn."""
     what = f"{shown(change.series.case)} {shown(change.series.metric)}, {meaning(change.worse)}"
-    where = _range((change.sha_before, change.sha_after))
+    where = range_text((change.sha_before, change.sha_after))
     first = f"first reported {day(change.first_seen_at)}"
     return f"Withdrawn: {what} at {where}, {first}. Its runs don't show it."
 
@@ -139,12 +134,14 @@ def bisect_command(event: TrendEvent) -> str:
         return ""
     size = f" --size {abs(change.ratio - 1.0):.1%}" if change.ratio else ""
     metric = quote(clean_line(change.series.metric, 100))
-    return f"perfci bisect {_range(change.commits_within)} -k {selection} --metric {metric}{size}"
+    return (
+        f"perfci bisect {range_text(change.commits_within)} -k {selection} --metric {metric}{size}"
+    )
 
 
 def facts(change: Change) -> tuple[str, ...]:
     """Return remarks on a change in addition to its size and status."""
-    sure = f"with 95 % confidence in {_range(change.commits_within)}"
+    sure = f"with 95 % confidence in {range_text(change.commits_within)}"
     place = "" if change.commits_within == change.commits else sure
     known = (
         SAME_COMMIT if change.same_commit else place,
@@ -210,7 +207,8 @@ def pull_request(forge: str, subject: str) -> tuple[str, str]:
     return f"#{number}", f"{forge}/pull/{number}" if urlsplit(forge).hostname else ""
 
 
-def _range(commits: tuple[str, str]) -> str:
+def range_text(commits: tuple[str, str]) -> str:
+    """Return ``a1b2c3..d4e5f6`` for git, a single commit if only one is known, or ""."""
     before, after = map(short, commits)
     several = before and after and commits[0] != commits[1]
     return f"{before}..{after}" if several else after or before

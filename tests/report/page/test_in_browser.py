@@ -8,8 +8,8 @@ import pytest
 
 from perfci.report.exporters.html import render as render_page
 from tests.lacking import needed
-from tests.report.case_table_reports import mode_comparison
 from tests.report.conftest import Watched, axe_finds_nothing
+from tests.report.mode_reports import mode_comparison
 from tests.report.page.reports import drawn_report, hostile_page_report, large_report
 
 expect = needed("playwright.sync_api").expect
