@@ -29,6 +29,11 @@ def expanded(written: str) -> Path:
         return Path(written)
 
 
+def from_here(written: str) -> str:
+    """Return a path as an absolute one. An address with ``://`` stays as it is."""
+    return written if "://" in written or not written else str(expanded(written).absolute())
+
+
 # Reading. Only regular files are read: a link to /dev/zero would be read for ever.
 
 MOST_BYTES = 64 << 20

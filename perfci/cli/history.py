@@ -45,7 +45,7 @@ def history_command() -> None:
 @click.argument("files", nargs=-1, required=True, type=_ANY)
 @history_option
 @config_option
-def import_files(files: tuple[Path, ...], history: str | None) -> None:
+def import_files(files: tuple[Path, ...]) -> None:
     """Import FILES: exports, SQLite histories, or other tools' results.
 
     asv (its results folder, or files), pytest-benchmark and Google Benchmark are
@@ -54,7 +54,7 @@ def import_files(files: tuple[Path, ...], history: str | None) -> None:
     from perfci.history.interchange import importer
 
     imports = [(file, importer(file)) for file in files]
-    with _opened(history, create=True) as opened:
+    with _opened(create=True) as opened:
         for file, add_to in imports:
             imported = add_to(opened)
             say(clean_line(f"{file}: {imported.summary}"))
@@ -66,16 +66,16 @@ def import_files(files: tuple[Path, ...], history: str | None) -> None:
 @click.argument("file", required=False, type=_FILE)
 @history_option
 @config_option
-def export(file: Path | None, history: str | None) -> None:
+def export(file: Path | None) -> None:
     """Write everything to FILE (default, and `-`: standard output), as JSON lines for `import`."""
     from perfci.commands.history import history_files, json_lines, write_export
 
     file = None if file == Path("-") else file
     if file is not None:
         root, config = configuration_here()
-        kept = history_files(history, config, root)
+        kept = history_files(config, root)
         require_distinct({"FILE": file}, kept)
-    with _opened(history) as opened:
+    with _opened() as opened:
         if file is None:
             show_all(json_lines(opened))
         else:
@@ -90,21 +90,20 @@ def export(file: Path | None, history: str | None) -> None:
 @click.option("--undo", is_flag=True, help="Open it again.")
 @history_option
 @config_option
-def acknowledge(change: str, note: str, undo: bool, history: str | None) -> None:
+def acknowledge(change: str, note: str, undo: bool) -> None:
     """Accept the event or change ID (or the beginning of it) that `perfci trend` names."""
-    with _opened(history) as opened:
+    with _opened() as opened:
         done = opened.acknowledge(change, note, undo=undo)
     say(f"{'opened' if undo else 'acknowledged'} {done}")
 
 
-def _opened(given: str | None, *, create: bool = False) -> AbstractContextManager[OpenHistory]:
-    """Open the history that the option or the configuration names, else the repository's own."""
+def _opened(*, create: bool = False) -> AbstractContextManager[OpenHistory]:
+    """Open the history that the configuration names, else the repository's own."""
     from perfci.commands.history import history_address
     from perfci.history.store import open_history
 
     root, config = configuration_here()
-    address = history_address(given, config, root)
-    return open_history(address, create=create)
+    return open_history(history_address(config, root), create=create)
 
 
 @click.command(

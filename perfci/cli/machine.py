@@ -86,7 +86,7 @@ def calibrate_command(
 @click.command("doctor", epilog="Example: perfci doctor --python .venv/bin/python")
 @config_option
 @python_option
-def doctor_command(python: str | None) -> int:
+def doctor_command() -> int:
     """Show what on this machine makes measurements worse or impossible, and what to do.
 
     Exits with 3 when measuring is impossible. With -q, show only problems.
@@ -99,7 +99,7 @@ def doctor_command(python: str | None) -> int:
         root, config = configuration_here()
     except UsageError as error:  # it is one of the findings
         trouble = error
-    chosen = interpreter(python, config, root, try_launcher=False)
+    chosen = interpreter(config, root, try_launcher=False)
     findings = examine(chosen, cache_folder(), dict(os.environ), root, trouble or config)
     for finding in findings:
         if finding.level == "ok" and is_quiet():

@@ -179,7 +179,7 @@ def run_command(rev: str, verbose: bool, **given: Any) -> int:
 @python_option
 @click.option("--json", "as_json", is_flag=True, help="Print the cases as JSON.")
 @allow_token_option
-def list_command(rev: str, selection: str, python: str | None, *, as_json: bool) -> int:
+def list_command(rev: str, selection: str, *, as_json: bool) -> int:
     """List the cases of REV (default: the working tree), one per line: id, place, tags, skips.
 
     With -q, print only the ids.
@@ -189,7 +189,7 @@ def list_command(rev: str, selection: str, python: str | None, *, as_json: bool)
 
     with calling(quiet=not is_terminal(err=True)) as caller:
         project = open_project(caller)
-        head = project.side("head", rev, python)
+        head = project.side("head", rev)
         cases, failed, notes = list_cases(project.session_context(), head, selection)
     if as_json:
         listed = {"cases": [_case_data(case) for case in cases], "failures": list(failed)}

@@ -6,6 +6,7 @@ Completion runs at each Tab, so it reads git's refs alone.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -16,7 +17,7 @@ from click.shell_completion import CompletionItem
 
 from perfci.cli.printing import ProgressLine, say
 from perfci.errors import PerfciError
-from perfci.files import parse_toml
+from perfci.files import from_here, parse_toml
 from perfci.model.measuring import DECIDING_ROUNDS
 from perfci.units import parse_duration, parse_share
 from perfci.verdict.shards import Shard, parse_shard
@@ -109,6 +110,12 @@ def _set_key(context: click.Context, parameter: click.Parameter, value: Any) -> 
         context.meta.setdefault(_CHANGES, {})[parameter.name] = value
 
 
+def _set_path(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
+    """Set a key to a path that is relative to the current folder, not to the repository's root."""
+    bare = parameter.name == "python" and value and os.sep not in value  # looked up on PATH
+    _set_key(context, parameter, value if value is None or bare else from_here(value))
+
+
 def _set_keys(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> None:
     """Add each ``KEY=VALUE`` to the changes. The key of --inject is one in the table `inject`."""
     from perfci.config.loading import merged
@@ -162,8 +169,9 @@ select_option = click.option(
 )
 python_option = click.option(
     "--python",
-    "python",
     metavar="PATH",
+    expose_value=False,
+    callback=_set_path,
     help="The Python that measures (default: `python` in the configuration, else perfci's own).",
 )
 hour_option = click.option(
@@ -219,6 +227,8 @@ history_option = click.option(
     "--history",
     envvar="PERFCI_HISTORY",
     metavar="PLACE",
+    expose_value=False,
+    callback=_set_path,
     help="The history: a file, or postgresql://… (default: `history` in the configuration, "
     "else the repository's own file in your data folder).",
 )

@@ -51,7 +51,6 @@ _UNMEASURED = (
 @click.option("--no-remember", is_flag=True, help="Report the new changes as new again next time.")
 @config_option
 def trend_command(
-    history: str | None,
     branch: str | None,
     html: Path | None,
     markdown: Path | None,
@@ -74,11 +73,11 @@ def trend_command(
     repository = repository_at(Path.cwd())
     root, config = configuration_here()
     # before the history is read, which may take a minute
-    check_writable(outputs, history_files(history, config, root))
+    check_writable(outputs, history_files(config, root))
     if html is not None:
         require_own_site(html)
     trend = report_trend(
-        history_address(history, config, root),
+        history_address(config, root),
         config,
         repository,
         now=datetime.now(UTC).isoformat(timespec="seconds"),  # noqa: TID251 (the one clock here)

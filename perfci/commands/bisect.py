@@ -67,7 +67,6 @@ class BisectOptions:
     selection: str = ""
     metric: str = ""
     size: float | None = None
-    python: str | None = None
     budget_s: float = 3600.0
     restart: bool = False
 
@@ -124,7 +123,7 @@ def _state_path(project: Project, state: SearchState, options: BisectOptions) ->
     bad = state.commits[-1].sha
     # the configuration, too: another one builds, skips and measures differently
     goal = (options.selection, options.metric, repr(project.config))
-    parts = (state.good.sha, bad, project.side("head", bad, options.python).python, *goal)
+    parts = (state.good.sha, bad, project.side("head", bad).python, *goal)
     name = hashlib.sha256("\0".join(parts).encode(errors="surrogateescape")).hexdigest()[:16]
     return project.session_context().cache / project.repository.id / "bisect" / f"{name}.json"
 
@@ -275,7 +274,7 @@ class _Driver:
             benchmarks_of=project.repository.resolve(state.commits[-1].sha),
         )
         base, head = (
-            project.side(name, state.at(position).sha, self.options.python)
+            project.side(name, state.at(position).sha)
             for name, position in (("base", question.base), ("head", question.position))
         )
         try:

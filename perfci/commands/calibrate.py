@@ -33,7 +33,7 @@ def calibrated(project: Project, rev: str, options: MeasureOptions, budget_s: fl
     would be found are those of a session with the configuration's own budget and rounds.
     """
     project.check_outputs(options.outputs)
-    head = project.side("head", rev, options.python)
+    head = project.side("head", rev)
     context = project.session_context()
     sides = (replace(head, name="base"), head)
     settings = context.config.settings

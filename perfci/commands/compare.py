@@ -49,7 +49,7 @@ class MeasureOptions:
 
     ``selection`` is the expression of ``-k``. ``shard`` is a part of the selected cases, split by
     ``durations`` in s by case. ``everything`` measures cases that ran no changed file like any
-    other case. ``record`` adds the runs to the ``history``, and implies ``everything``. ``outputs``
+    other case. ``record`` adds the runs to the history, and implies ``everything``. ``outputs``
     are files that the caller writes. If they can't be written, that is an error before measuring.
     ``keep_bursts`` is a folder for all rounds' bursts; each case then gets all of its rounds.
     ``same`` allows both sides to be one commit.
@@ -60,12 +60,10 @@ class MeasureOptions:
     """
 
     selection: str = ""
-    python: str | None = None
     base_python: str | None = None
     head_python: str | None = None
     shard: Shard | None = None
     record: bool = False
-    history: str | None = None
     outputs: Mapping[str, Path] = field(default_factory=dict)
     log_folder: Path | None = None
     everything: bool = False

@@ -35,17 +35,14 @@ _NO_BRANCH = "(none)"
 """Recorded as the branch of a commit that is on no known branch."""
 
 
-def history_address(given: str | None, config: Config, root: Path) -> str:
-    """Return the address of the history: as given, as configured, or the repository's own file.
+def history_address(config: Config, root: Path) -> str:
+    """Return the address of the history: as configured, or the repository's own file.
 
-    A configured path is relative to the repository's ``root``, a given path to the current folder.
-    UsageError if nothing is named and no project is known: outside a repository, or in a shallow
-    clone.
+    A path is relative to the repository's ``root``. UsageError if nothing is named and no project
+    is known: outside a repository, or in a shallow clone.
     """
-    if given or "://" in config.history:
-        return given or config.history
     if config.history:
-        return str(root / expanded(config.history))
+        return config.history if "://" in config.history else str(root / expanded(config.history))
     project = project_of(config, root)
     if project is None:
         raise UsageError(
@@ -57,13 +54,13 @@ def history_address(given: str | None, config: Config, root: Path) -> str:
     return str(own_file(project))
 
 
-def history_files(given: str | None, config: Config, root: Path) -> tuple[Path, ...]:
+def history_files(config: Config, root: Path) -> tuple[Path, ...]:
     """Return the files of a command's history. Empty if it is on a server, or is not known.
 
     A command that needs a project reports by itself that none is known.
     """
     try:
-        return files_at(history_address(given, config, root))
+        return files_at(history_address(config, root))
     except UsageError:
         return ()
 
@@ -152,9 +149,7 @@ class Recorder:
         )
 
 
-def recorder(
-    repository: Repository, config: Config, given: str | None, say: Say, *sides: ResolvedRev
-) -> Recorder:
+def recorder(repository: Repository, config: Config, say: Say, *sides: ResolvedRev) -> Recorder:
     """Return the recorder, after a check that it can write: measuring first would take minutes.
 
     UsageError if a side is no commit, or is made worse on purpose.
@@ -175,7 +170,7 @@ def recorder(
             "--inject makes head worse on purpose, which would falsify the history",
             "Leave out --record.",
         )
-    address = history_address(given, config, repository.root)
+    address = history_address(config, repository.root)
     with open_history(address) as history:
         history.require_writable()
         require_own(history, config, repository.root)

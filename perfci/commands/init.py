@@ -14,7 +14,7 @@ from pathlib import Path
 from shutil import which
 from typing import Any
 
-from perfci.commands.project import interpreter, relative_to_root
+from perfci.commands.project import interpreter
 from perfci.commands.workflows import (
     CiOptions,
     github_workflows,
@@ -147,7 +147,7 @@ def _measuring_python(root: Path, given: str) -> str:
     UsageError if the project needs torch, and no Python has it.
     """
     if given:
-        path = Path(interpreter(relative_to_root(given, root), Config(), root))
+        path = Path(interpreter(Config(python=given), root))
         return path.relative_to(root).as_posix() if path.is_relative_to(root) else given
     folders = [root / name for name in _ENVIRONMENTS]
     folders += [Path(os.environ.get(name) or root) for name in ("VIRTUAL_ENV", "CONDA_PREFIX")]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perfci.errors import OutsideError, UsageError
-from perfci.files import expanded, read_regular
+from perfci.files import expanded, from_here, read_regular
 from perfci.outputs import silent
 
 if TYPE_CHECKING:
@@ -63,16 +63,16 @@ def compare(
         repository,
         config,
         {"rounds": rounds, "budget": budget, "inject": inject, **(settings or {})},
+        python,
+        history,
         progress,
         allow_token=allow_token,
     )
     options = MeasureOptions(
         select,
-        python,
         base_python,
         head_python,
         record=record,
-        history=history,
         log_folder=_path(log_folder),
         everything=everything,
         same=same,
@@ -112,12 +112,12 @@ def check(
         repository,
         config,
         {"rounds": rounds, "budget": budget, "inject": inject, **(settings or {})},
+        python,
+        history,
         progress,
         allow_token=allow_token,
     )
-    options = MeasureOptions(
-        select, python, record=record, history=history, log_folder=_path(log_folder)
-    )
+    options = MeasureOptions(select, record=record, log_folder=_path(log_folder))
     measured = check_revision(project, head, options, confirm=confirm)
     measured.record()
     return measured.report
@@ -200,14 +200,23 @@ def _project(
     repository: PathName,
     config: PathName | None,
     changes: Mapping[str, Any],
+    python: str | None,
+    history: str | None,
     progress: Callable[[str], None] | None,
     *,
     allow_token: bool,
 ) -> Project:
-    """Return the project, with the ``changes`` of its configuration that aren't None."""
+    """Return the project, with the ``changes`` of its configuration that aren't None.
+
+    ``python`` and ``history`` change it, too, by paths that are relative to the current folder.
+    """
     from perfci.commands.project import Caller, open_project
 
     show = progress or silent
+    paths = {
+        "python": from_here(python) if python and os.sep in python else python,
+        "history": history and from_here(history),
+    }
 
     def say(text: str, *, err: bool = False) -> None:  # noqa: ARG001 (a notice is progress, too)
         show(text)
@@ -218,7 +227,7 @@ def _project(
     caller = Caller(
         Path(repository).absolute(),
         config_path=_path(config),
-        changes={key: value for key, value in changes.items() if value is not None},
+        changes={key: value for key, value in {**changes, **paths}.items() if value is not None},
         say=say,
         step=show,
         progress=say_round,

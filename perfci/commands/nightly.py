@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from perfci.commands.compare import MeasureOptions, now, run, selected_cases, within
-from perfci.commands.history import require_own, runner_name
+from perfci.commands.history import history_address, require_own, runner_name
 from perfci.commands.project import Project, interpreter
 from perfci.config.keys import MeasureSettings
 from perfci.errors import (
@@ -52,9 +52,7 @@ class NightlyOptions:
     branch: str | None = None
     commits: str | None = None
     last: int | None = None
-    history: str | None = None
     runner: str | None = None
-    python: str | None = None
     budget_s: float = 3600.0
     selection: str = ""
     retry_failed: bool = False
@@ -106,7 +104,7 @@ def nightly(project: Project, options: NightlyOptions) -> NightSummary:
     """
     night = _Night(project, options)
     summary = night.summary
-    with open_history(project.history_address(options.history)) as history:
+    with open_history(history_address(project.config, project.root)) as history:
         require_own(history, project.config, project.root)
         began = project.caller.executor.now()
         try:
@@ -133,7 +131,7 @@ class _Night:
         self.summary = NightSummary(commits=chosen)
         self._options = options
         self._branch = branch_of(repository, rev)
-        self._python = interpreter(options.python, config, project.root)
+        self._python = interpreter(config, project.root)
         self._runner = options.runner or runner_name()
         self._context = project.session_context()
         self._newest = repository.resolve(chosen[0].sha)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perfci.commands.history import history_address, history_files
+from perfci.commands.history import history_files
 from perfci.config.loading import Config, ignored_files, load_config
 from perfci.errors import NoRepository, OutsideError, UsageError
 from perfci.files import expanded, read_regular
@@ -59,14 +59,12 @@ class Project:
         """Return the repository's folder."""
         return self.repository.root
 
-    def side(
-        self, name: str, rev: str, python: str | None = None, option: str = "--python"
-    ) -> RequestedSide:
+    def side(self, name: str, rev: str, python: str | None = None) -> RequestedSide:
         """Return a side to measure: ``rev`` resolved, run by ``python`` or the configured one.
 
-        ``option`` is the option that gave ``python``, for messages.
+        ``python`` was given as ``--NAME-python``.
         """
-        chosen = interpreter(python, self.config, self.root, option)
+        chosen = interpreter(self.config, self.root, python, f"--{name}-python")
         return RequestedSide(name, self.repository.resolve(rev), chosen)
 
     def session_context(self) -> SessionContext:
@@ -81,13 +79,9 @@ class Project:
             executor=self.caller.executor,
         )
 
-    def history_address(self, given: str | None) -> str:
-        """Return the address of the history. ``given`` goes before the configured one."""
-        return history_address(given, self.config, self.root)
-
-    def check_outputs(self, outputs: Mapping[str, Path], history: str | None = None) -> None:
+    def check_outputs(self, outputs: Mapping[str, Path]) -> None:
         """Raise an error if an output can't be written, or would replace a file of the history."""
-        check_writable(outputs, history_files(history, self.config, self.root))
+        check_writable(outputs, history_files(self.config, self.root))
 
 
 def open_project(caller: Caller) -> Project:
@@ -124,10 +118,10 @@ def _as_text(folder: Path, what: str, advice: str) -> Path:
 
 
 def interpreter(
-    given: str | None,
     config: Config,
     root: Path,
-    option: str = "--python",
+    given: str | None = None,
+    option: str = "",
     *,
     try_launcher: bool = True,
 ) -> str:
@@ -148,7 +142,7 @@ def interpreter(
         python = str(Path(python).absolute()) if python else ""
         trouble = _trouble_with(python) if python else "is not an executable Python"
     if trouble:
-        source = option if given else "`python` in the configuration"
+        source = option if given else "--python, or `python` in the configuration"
         raise UsageError(
             "no-python",
             f"{named} {trouble}",

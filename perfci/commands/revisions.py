@@ -62,15 +62,11 @@ def compare_revisions(
 
     Both run head's benchmark files, or those of ``benchmarks_of``.
     """
-    project.check_outputs(options.outputs, options.history)
+    project.check_outputs(options.outputs)
     base, head = _sides_of(project.repository, base, head)
 
-    def side(name: str, rev: str, own: str | None) -> RequestedSide:
-        option = f"--{name}-python" if own else "--python"
-        return project.side(name, rev, own or options.python, option)
-
-    base_side = side("base", base, options.base_python)
-    head_side = side("head", head, options.head_python)
+    base_side = project.side("base", base, options.base_python)
+    head_side = project.side("head", head, options.head_python)
     if not options.same and not project.config.settings.inject:
         require_two_sides(base_side, head_side)
     sides = (base_side.resolved, head_side.resolved)
@@ -122,14 +118,14 @@ def check_revision(
     project: Project, head: str, options: MeasureOptions, *, confirm: bool = True
 ) -> RecordableReport:
     """Measure ``head`` against its environment's baseline. NoBaseline without one."""
-    project.check_outputs(options.outputs, options.history)
+    project.check_outputs(options.outputs)
     resolved = project.repository.resolve(head)
     say_what_is_left_out(project.repository, project.caller.say, resolved)
     recording = _recorder(project, options, resolved)
     store = BaselineStore(project.root / project.config.baselines)
     measured, report = check(
         project.session_context(),
-        project.side("head", head, options.python),
+        project.side("head", head),
         store,
         options,
         confirm=confirm,
@@ -148,8 +144,8 @@ def check_revision(
 
 def run_revision(project: Project, rev: str, options: MeasureOptions) -> RecordableReport:
     """Measure ``rev`` alone."""
-    project.check_outputs(options.outputs, options.history)
-    head = project.side("head", rev, options.python)
+    project.check_outputs(options.outputs)
+    head = project.side("head", rev)
     recording = _recorder(project, options, head.resolved)
     measured, report = run(project.session_context(), head, options)
     return RecordableReport(report, (measured,), recording)
@@ -174,7 +170,7 @@ def update_baseline(
     store.require_writable()
     alike = kept_alike(cache_folder() / project.repository.id, resolved.sha)
     updated = BaselineUpdate(store, project.config.settings, project.caller.say, alike)
-    wanted = project.side("head", rev, options.python)
+    wanted = project.side("head", rev)
     for number in range(1, sessions + 1):
         logs = options.log_folder
         if logs is not None and sessions > 1:
@@ -275,7 +271,6 @@ def explain(
     explained: ExplainedSides,
     *,
     selection: str,
-    python: str | None,
     within_s: float,
 ) -> tuple[Why, ...]:
     """Run the selected cases of both sides under instruments. Of a report, only those that moved.
@@ -287,8 +282,8 @@ def explain(
         project.caller.say("perfci: nothing moved in the report.", err=True)
         return ()
     sides = (
-        project.side("base", explained.base, python),
-        project.side("head", explained.head, python),
+        project.side("base", explained.base),
+        project.side("head", explained.head),
     )
     own = explained.benchmarks_of
     files = project.repository.resolve(own) if own else None
@@ -316,7 +311,7 @@ def explain(
 def _recorder(project: Project, options: MeasureOptions, *sides: ResolvedRev) -> Recorder | None:
     if not options.record:
         return None
-    return recorder(project.repository, project.config, options.history, project.caller.say, *sides)
+    return recorder(project.repository, project.config, project.caller.say, *sides)
 
 
 def require_two_sides(base: RequestedSide, head: RequestedSide) -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from perfci.commands.history import history_address, recorder
 from perfci.commands.project import Caller
@@ -41,10 +42,10 @@ def test_a_repositorys_history_is_named_by_its_first_commit(project: Project, da
     first = project.commit("first")
     project.commit("second")
     own = data / "perfci" / "history" / f"{first}.sqlite"
-    assert history_address(None, Config(), project.folder) == str(own)
+    assert history_address(Config(), project.folder) == str(own)
     project.git("clone", "--quiet", ".", "../clone")
-    assert history_address(None, Config(), project.folder.parent / "clone") == str(own)
-    mine = history_address(None, Config(project="mine"), project.folder)
+    assert history_address(Config(), project.folder.parent / "clone") == str(own)
+    mine = history_address(Config(project="mine"), project.folder)
     assert mine == str(own.with_name("mine.sqlite"))
 
 
@@ -67,16 +68,17 @@ def test_where_nothing_tells_whose_history_it_is_the_place_has_to_be_named(
     (tmp_path / "no repository").mkdir()
     for folder in (project.folder.parent / "shallow", tmp_path / "no repository"):
         with pytest.raises(UsageError) as told:
-            history_address(None, Config(), folder)
+            history_address(Config(), folder)
         assert told.value.slug == "whose-history"
         assert "--history" in told.value.advice
-        assert history_address(None, Config(project="mine"), folder) == str(own_file("mine"))
-        assert history_address("h.sqlite", Config(), folder) == "h.sqlite"
+        assert history_address(Config(project="mine"), folder) == str(own_file("mine"))
+        assert history_address(Config(history="h.sqlite"), folder) == str(folder / "h.sqlite")
 
 
 def record(project: Opened, place: str) -> None:
     head = project.repository.resolve("HEAD")
-    recorder(project.repository, project.config, place, silent, head)
+    config = structs.replace(project.config, history=place)
+    recorder(project.repository, config, silent, head)
 
 
 def test_a_project_does_not_record_into_the_history_of_another(
