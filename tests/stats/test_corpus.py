@@ -94,8 +94,8 @@ def test_the_rules_of_another_checkout_decide_in_a_process_of_their_own(tmp_path
     for part in ("perfci", "benchmarks/corpus"):
         ignored = shutil.ignore_patterns("__pycache__", "data")
         shutil.copytree(score.ROOT / part, other / part, ignore=ignored)
-    settings = other / "perfci" / "model" / "measuring.py"
-    settings.write_text(settings.read_text().replace("rounds: int = 5\n", "rounds: int = 7\n"))
+    settings = other / "perfci" / "config" / "keys.py"
+    settings.write_text(settings.read_text().replace("= DECIDING_ROUNDS\n", "= 7\n"))
     recorded = (DATA / "sessions.jsonl").read_text().splitlines()[0]
     data.mkdir()
     (data / "sessions.jsonl").write_text(recorded + "\n")
