@@ -315,9 +315,22 @@ def _record(definition: Mapping[str, Any]) -> Iterator[str]:
     first = definition["description"].partition("\n\n")[0]
     yield " ".join(first.replace("``", "`").split())
     lines = ["| field | type | |", "|---|---|---|"]
-    for name, field in definition["properties"].items():
-        lines.append(f"| `{name}` | {_field_kind(field)} | {_cell(field['description'])} |")
+    meanings = {name: field["description"] for name, field in definition["properties"].items()}
+    for name, names, meaning in _joined(meanings):
+        kind = _field_kind(definition["properties"][name])
+        lines.append(f"| {names} | {kind} | {_cell(meaning)} |")
     yield "\n".join(lines)
+
+
+def _joined(meanings: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+    """Yield each field, its names and its meaning; the ends of an interval are one."""
+    lower, upper = "Lower end of", "Upper end of"
+    for name, meaning in meanings.items():
+        if meaning.startswith(lower):
+            names = f"`{name}`, `{name.removesuffix('lo')}hi`"
+            yield name, names, meaning.replace(lower, "Ends of")
+        elif not meaning.startswith(upper):
+            yield name, f"`{name}`", meaning
 
 
 def _field_kind(field: Mapping[str, Any]) -> str:
@@ -347,7 +360,7 @@ def trend() -> str:
     ]
     for title, fields in MEANINGS["trend"].items():
         lines = ["| field | |", "|---|---|"]
-        lines += [f"| `{name}` | {_cell(text)} |" for name, text in fields.items()]
+        lines += [f"| {names} | {_cell(text)} |" for _, names, text in _joined(fields)]
         parts += [f"## {title}", _LINK.sub(r"](../\1)", "\n".join(lines))]
     return _page("Fields of the trend's JSON", *parts)
 
