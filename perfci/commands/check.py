@@ -56,7 +56,8 @@ _ENDED_EARLY = "the session ended before every suspect was measured in pairs"
 _LATENCY = "latency_p50"
 """The metric whose shift stands for the day."""
 _LEAST_S = 10.0
-"""Least time, in s, for a baseline's commit. It gets what is left of the budget."""
+"""Least time, in s, for a baseline's commit. It gets what is left of the budget. The slowest case
+gets as much in pairs where head alone has used the budget up."""
 
 
 class _Alike(msgspec.Struct):
@@ -252,6 +253,12 @@ class _Measurements:
                 suspects(adjust(rows, policy), policy)
             )
             left = left.only([case.id for case in left.cases if case.id not in decided])
+        now = self.context.executor.now()
+        if (
+            now + _LEAST_S > workplace.budget_end
+        ):  # perhaps because a case hangs, which a pair shows
+            left = left.only(self._slowest(left.cases))
+            workplace = replace(workplace, budget_end=now + _LEAST_S)
         if left.cases and not self.interrupted:
             self._pairs(workplace, options, self.part.some([case.id for case in left.cases]))
 
@@ -273,6 +280,17 @@ class _Measurements:
         baseline, policy = self.baselines[case.id], self.context.config.policy
         expected = baseline.by_session()[-1]
         return may_decide(_with_baseline(case, baseline, expected, policy, days), policy)
+
+    def _slowest(self, cases: Sequence[Case]) -> tuple[str, ...]:
+        """Return the case whose workers took longest beside its stored start, if any has begun."""
+
+        def slowness(case: str) -> float:
+            workers = self.alone[case].workers if case in self.alone else ()
+            stored = [each.values.get("cold_start", 1.0) for each in self.baselines[case].outputs()]
+            return self.reports[-1].durations[case] / (1 + len(workers)) / max(stored, default=1.0)
+
+        begun = [case.id for case in cases if case.id in self.reports[-1].durations]
+        return tuple(sorted(begun, key=slowness)[-1:])
 
     def _screened(self, case: Case) -> tuple[Comparison, ...]:
         policy, days = self.context.config.policy, self.days[case.id]

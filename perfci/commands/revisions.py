@@ -14,9 +14,10 @@ from perfci.commands.check import alike_cases, check, keep_alike, kept_alike
 from perfci.commands.compare import MeasureOptions, compare, run, selected_cases
 from perfci.commands.history import recorder, require_commit, say_what_is_left_out
 from perfci.commands.project import Project, cache_folder, load_report
+from perfci.config.loading import OWN_FILE, PROJECT_FILE, parse_config
 from perfci.errors import MeasureError, UsageError, refusal
 from perfci.finding import Why
-from perfci.measure.checkout.commits import newer_on_base
+from perfci.measure.checkout.commits import file_at, newer_on_base
 from perfci.measure.checkout.git import WORKING_TREE
 from perfci.measure.explaining import explain_case
 from perfci.measure.progress import case_states
@@ -25,7 +26,7 @@ from perfci.measure.workplace import open_workplace
 from perfci.model.report import Comparison
 from perfci.outputs import Say
 from perfci.report.clean import clean_line
-from perfci.units import counted
+from perfci.units import counted, first_of
 
 if TYPE_CHECKING:
     from perfci.commands.history import Recorder
@@ -34,6 +35,10 @@ if TYPE_CHECKING:
     from perfci.measure.workplace import RequestedSide
     from perfci.model.report import Report
     from perfci.model.run import Run
+
+_FILES = (OWN_FILE, PROJECT_FILE)
+_RULES = ("alpha", "cohens_d", "allow_broken", "thresholds")
+"""Rules of a policy, besides those of each metric, by which a change of the code could pass."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +86,7 @@ def compare_revisions(
         project.session_context(), base_side, head_side, session_options, project.caller.announce
     )
     report = _with_newer_base(project, report, *sides)
+    report = _with_changed_rules(project, report, sides[0])
     return RecordableReport(report, runs, recording)
 
 
@@ -110,6 +116,26 @@ def _with_newer_base(
     note = (
         f"{base.rev} has {counted(count, 'commit')} that {name} lacks, which may be why they "
         f"differ: `perfci compare {base.rev}...{tip}` measures from the fork point, {parted[:12]}."
+    )
+    return replace(report, notes=(*report.notes, note))
+
+
+def _with_changed_rules(project: Project, report: Report, base: ResolvedRev) -> Report:
+    """Add a note if the rules that decided are not those of base's own configuration."""
+    texts = ((name, file_at(project.repository, base.commit, name)) for name in _FILES)
+    try:
+        bases = next(parse_config(text, name).policy for name, text in texts if text is not None)
+    except (StopIteration, UsageError):  # base isn't configured, or for another version of perfci
+        return report
+    ours = project.config.policy
+    changed = [name for name in _RULES if getattr(ours, name) != getattr(bases, name)]
+    both = {**ours.metrics, **bases.metrics}
+    changed += [f"metrics.{n}" for n in both if ours.metrics.get(n) != bases.metrics.get(n)]
+    if not changed:
+        return report
+    note = (
+        f"[tool.perfci] decides by other rules than in {base.rev}: {first_of(changed, 8)}. "
+        "Review them with the code."
     )
     return replace(report, notes=(*report.notes, note))
 

@@ -104,7 +104,7 @@ def with_session(
         not_measured=_not_measured(result),
         interrupted=result.cut_short,
         durations={
-            state.case.id: round(state.wall_s, 3) for state in result.states if state.rounds
+            state.case.id: round(state.wall_s, 3) for state in result.states if state.wall_s
         },
         definitions=tuple(
             dict.fromkeys(

@@ -307,6 +307,8 @@ class WorkerWatch:
 
 def lacking_advice(message: str, tree: str, python_path: Collection[str], python: str) -> str:
     """Return what to do about a module that ``message`` says is lacking, or "" if it doesn't."""
+    if "with no known parent package" in message:
+        return "perfci imports a benchmark file by its name: write `from common import …` there"
     lacking = _LACKING.search(message)
     if lacking is None:
         return ""

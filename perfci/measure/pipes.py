@@ -161,7 +161,7 @@ class PipeChannel:
         if code == -signal.SIGKILL:
             if _oom_kills() > self._oom_kills:
                 return ChannelLost("out_of_memory", "the kernel killed it for memory (SIGKILL)")
-            return ChannelLost("SIGKILL", "killed by SIGKILL; for memory, most likely")
+            return ChannelLost("SIGKILL", "killed by SIGKILL; the kernel counts no kill for memory")
         if code < 0:
             name = signal_name(-code)
             return ChannelLost(name, f"crashed with {name}")

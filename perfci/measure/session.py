@@ -337,7 +337,11 @@ class Session:
         started = self._executor.now()
         exact = self._needs.exact_parts(state)
         sides = starting_order(self._plan.sides, number)
-        measured = self._measured(state, sides, number, exact, starters)
+        try:
+            measured = self._measured(state, sides, number, exact, starters)
+        except BudgetEnded:
+            state.wall_s += self._executor.now() - started
+            raise
         for side in measured:
             if side.failure and side.failure.kind == UNLIKE_FRESH:
                 message = f"on {side.failure.side}, {side.failure.message}"

@@ -71,8 +71,11 @@ class UsedCode:
     def unexercised(self, states: Sequence[CaseState]) -> tuple[str, ...]:
         """Return the changed sources if no case used any of them, else nothing.
 
-        Nothing, too, if another file changed: a case may use that unseen.
+        Nothing, too, if another file changed, which a case may use unseen, or if a case failed on
+        one side alone: what differs made it fail.
         """
+        if any(len({failure.side for failure in state.failures}) == 1 for state in states):
+            return ()
         differences = self._plan.differences
         measured = any(state.rounds for state in states)
         unused = self._files().isdisjoint(differences.sources)

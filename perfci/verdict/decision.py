@@ -35,6 +35,8 @@ _STANDS_FOR_CASE = "latency_p50"
 """Metric of a row that stands for a whole case. Every case has this metric."""
 _NOISE_P = 0.01
 """A row of which p alone is below this looks slower by more than noise."""
+_FAR_SLOWER = math.log(10.0)
+"""Log of a single pair's ratio that is more than noise."""
 _MOST_NAMES = 3
 """Largest number of cases that a reason names."""
 
@@ -328,7 +330,8 @@ def _looks_slower(row: Comparison) -> bool:
     """Say whether an undecided row is worse by its threshold, and by more than noise is.
 
     Its p alone, not corrected, is below 1 %. With too few rounds for a p that counts, each pair is
-    worse by the threshold. docs/statistics.md has how often identical cases look so.
+    worse by the threshold, and a single pair is ten times worse. docs/statistics.md has how often
+    identical cases look so.
     """
     if row.method != "paired_t" or not is_worse(row):
         return False
@@ -337,6 +340,8 @@ def _looks_slower(row: Comparison) -> bool:
     pairs = pair_changes(row)
     if len(pairs) < DECIDING_ROUNDS:
         sign = 1.0 if row.direction == "lower" else -1.0
+        if len(pairs) == 1 and row.difference is None:
+            return sign * pairs[0] >= _FAR_SLOWER
         return len(pairs) > 1 and all(sign * pair >= threshold_of(row) for pair in pairs)
     return row.p is not None and row.p < _NOISE_P
 

@@ -83,6 +83,21 @@ def test_what_is_slower_fails_by_pairs(
     assert {methods(report)[name] for name in regressed} == {"paired_t"}
 
 
+@pytest.mark.parametrize("seconds", [1e6, 0.2, 2.0])
+@pytest.mark.parametrize("case", [SLOW, "work[n=2]"])
+def test_a_case_that_hangs_or_is_far_slower_does_not_pass_as_the_budget_ends(
+    stored: Project, workers: Simulated, case: str, seconds: float
+) -> None:
+    slow(workers, head=seconds / 1e-4, case=case)
+    path = stored.folder.parent / "r.json"
+    done = stored.perfci("check", "--budget", "40s", "--json", str(path))
+    assert done.code in {1, 3}, done.text
+    report = json.loads(path.read_text())
+    failed = {failure["case"] for failure in report["failures"]}
+    named = {found["case"] for found in report["verdict"]["findings"]}
+    assert case in failed | named
+
+
 def test_sessions_of_other_commits_hide_no_regression(stored: Project, workers: Simulated) -> None:
     """Eleven cases get 3.5 % faster with each commit, and then 12 % slower again."""
 

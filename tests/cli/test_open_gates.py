@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from perfci.metrics import METRICS
 from tests.builders.project import Project, rows
 
@@ -59,3 +61,28 @@ def test_a_file_of_benchmarks_that_the_pattern_leaves_out_is_named(project: Proj
     done = project.perfci("list").without_traceback()
     more = "more1.py and 2 more write benchmarks that are not measured: their names don't match"
     assert more in " ".join(done.err.split())
+
+
+@pytest.mark.parametrize(
+    ("file", "rules", "named"),
+    [
+        ("pyproject.toml", "[tool.perfci.metrics.latency_p50]\ngate = 'info'\n", "latency_p50"),
+        ("pyproject.toml", "[tool.perfci.thresholds.work]\nlatency_p50 = 0.5\n", "thresholds"),
+        ("perfci.toml", "alpha = 1e-6\n", "alpha"),
+        ("perfci.toml", "allow_broken = ['*']\n", "allow_broken"),
+        ("perfci.toml", "seed = 3\n", ""),
+    ],
+)
+def test_rules_that_head_changes_are_named(
+    project: Project, file: str, rules: str, named: str
+) -> None:
+    project.counting(1000)
+    if file == "perfci.toml":
+        project.write(file, "rounds = 2\n")
+    project.commit("base")
+    with (project.folder / file).open("a") as opened:
+        opened.write(rules)
+    project.commit("head")
+    report = project.report("compare", "HEAD~1", "HEAD", "--rounds", "2")
+    notes = [note for note in report["notes"] if "other rules than in HEAD~1" in note]
+    assert [named in note for note in notes] == ([True] if named else [])

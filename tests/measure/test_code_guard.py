@@ -124,6 +124,7 @@ KEPT_OUT = "No module named 'acme.shapes' in the tree that is measured (perfci k
         ("No module named 'acme.new'", "acme/__init__.py", ""),
         ("No module named 'acme'; 'acme' is not a package", "acme.py", ""),
         ("cannot import name 'x' from 'acme'", "", ""),
+        ("attempted relative import with no known parent package", "", "from common import"),
     ],
 )
 def test_what_is_lacking_gets_advice_that_fits_the_tree(

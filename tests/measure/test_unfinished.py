@@ -75,6 +75,7 @@ def test_a_side_that_hangs_where_the_other_is_quick_has_failed(
     other = {"base": "head", "head": "base"}[side]
     assert failure["message"].startswith("not ended after 1")
     assert f"; {other}: " in failure["message"]
+    assert "nothing-exercised" not in {each["code"] for each in report["verdict"]["findings"]}
     assert workers.time - began < 12 + 21
 
 

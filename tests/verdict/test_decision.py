@@ -218,6 +218,7 @@ def test_a_tail_that_is_worse_than_the_median_fails_by_itself(median: float) -> 
         ([1.745, 1.6, 1.9], True),  # fewer rounds than an interval needs
         ([1.745, 1.6, 1.03], False),
         ([1.745], False),
+        ([12.0], True),
         ([1.25, 1.16, 1.3, 1.08, 1.2, 1.22], True),  # below 1 % alone, and undecided among many
         ([1.25, 0.9, 1.4, 0.95, 1.2, 1.0], False),
         ([1.04, 1.041, 1.039, 1.04, 1.0405, 1.0395], False),  # below the threshold
