@@ -8,7 +8,7 @@ from functools import cached_property
 from perfci.finding import LOOKS_SLOWER, NOTHING_EXERCISED, WARNS, Reason
 from perfci.model.report import Report
 from perfci.model.run import Side
-from perfci.model.words import reason_words
+from perfci.model.words import reason_words, words
 from perfci.report.modes import ModeTable, mode_tables
 from perfci.report.outline import Outline, shown_failures
 from perfci.report.why import CaseWhy, whys
@@ -172,7 +172,10 @@ def _regressions(rows: Outline) -> str:
     if not gating:
         return text
     which = ": " if len(gating) == 1 else "; furthest beyond its threshold: "
-    return f"{text}{which}{gating[0].case} {gating[0].comparison.metric} {gating[0].change}"
+    worst, change = gating[0].comparison, gating[0].change
+    if worst.findings and worst.head and worst.ratio is None and worst.difference is None:
+        change = words(worst.findings[-1])
+    return f"{text}{which}{worst.case} {worst.metric} {change}"
 
 
 def _open(rows: Outline) -> str:

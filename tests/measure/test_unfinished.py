@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
+from perfci.measure.plan import Differences, SessionPlan
+from perfci.measure.progress import case_states
+from perfci.measure.used_code import UsedCode
+from perfci.model.case import Case, Failure
 from perfci.model.worker import WorkOrder
 from tests.builders.project import Project
 from tests.builders.simulated import Simulated
@@ -32,6 +38,7 @@ import time
 def prepare(): {prepare}
 def work(): {work}
 """
+CASE = Case("doubted", "doubted", {}, "bench_doubted.py", 1, "0")
 HANGS = "time.sleep(1e6)"
 CONFIGURATION = """\
 [tool.perfci]
@@ -75,7 +82,6 @@ def test_a_side_that_hangs_where_the_other_is_quick_has_failed(
     other = {"base": "head", "head": "base"}[side]
     assert failure["message"].startswith("not ended after 1")
     assert f"; {other}: " in failure["message"]
-    assert "nothing-exercised" not in {each["code"] for each in report["verdict"]["findings"]}
     assert workers.time - began < 12 + 21
 
 
@@ -108,3 +114,13 @@ def test_the_budget_is_not_to_blame_where_every_other_case_was_decided(tmp_path:
     project = project_with(tmp_path, Simulated(), {}, {"work": HANGS})
     report = project.report("compare", "HEAD~1", "HEAD", "-k", "doubted", code=3)
     assert not any("budget" in note for note in report["notes"])
+
+
+@pytest.mark.parametrize(("failing", "said"), [([], True), (["base"], False), (["head"], False)])
+def test_a_case_that_fails_on_one_side_ran_what_differs(failing: list[str], said: bool) -> None:
+    differences = Differences(sources=("lib.py",), python_alone=True)
+    plan = cast("SessionPlan", SimpleNamespace(sides=(), differences=differences))
+    (state,) = case_states((CASE,), ("base", "head"))
+    state.rounds = 1
+    state.failures += [Failure(state.case.id, side, "measure", "exit", "") for side in failing]
+    assert bool(UsedCode(plan).unexercised([state])) is said

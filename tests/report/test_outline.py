@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from perfci.model.case import Failure
+from perfci.model.finding import finding
 from perfci.report.view import ReportView
 from perfci.verdict.decision import decide
 from tests.report.examples import (
@@ -32,6 +33,16 @@ def test_a_fail_counts_the_cases_that_failed_beside_the_regressions() -> None:
     report = rich_report(failures=(failed("x"), failed("y"), failed("y")))
     assert ReportView(report).headline.startswith(
         "2 regressions in 2 of 10 cases, 2 failed; furthest "
+    )
+
+
+def test_a_change_without_a_ratio_is_worded_by_its_reason() -> None:
+    lost = finding("coarser-output", where="output", head="bfloat16", base="float32")
+    ruled = row(EAGER, "accuracy_loss", 0.8, 26955.0, "regressed", ratio=None, findings=(lost,))
+    report = passing_report()
+    report = replace(report, results=(ruled,), verdict=decide((ruled,), (), POLICY))
+    assert ReportView(report).headline.endswith(
+        f"{EAGER} accuracy_loss `output` is bfloat16, was float32"
     )
 
 
