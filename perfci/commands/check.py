@@ -282,7 +282,7 @@ class _Measurements:
         return may_decide(_with_baseline(case, baseline, expected, policy, days), policy)
 
     def _slowest(self, cases: Sequence[Case]) -> tuple[str, ...]:
-        """Return the case whose workers took longest beside its stored start, if any has begun."""
+        """Return the case whose workers took longest by its stored start, if one began."""
 
         def slowness(case: str) -> float:
             workers = self.alone[case].workers if case in self.alone else ()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from perfci.finding import finding
 from perfci.model.case import Failure
-from perfci.model.finding import finding
 from perfci.report.view import ReportView
 from perfci.verdict.decision import decide
 from tests.report.examples import (
