@@ -25,7 +25,6 @@ from perfci.verdict.shards import Shard, parse_shard
 if TYPE_CHECKING:
     from perfci.commands.project import Caller
     from perfci.config.loading import Config
-    from perfci.measure.executor import Executor
 
 _MOST_COMPLETIONS = 500
 """Most completions. No screen shows more."""
@@ -253,19 +252,17 @@ def configuration_here() -> tuple[Path, Config]:
     return root, load_config(root, meta.get(_CONFIG), meta.get(_CHANGES, {}))
 
 
-def executor() -> Executor:
-    """Return the executor that starts workers: the one passed to the command line, or processes."""
-    from perfci.measure.executor import Executor
-
-    return click.get_current_context().find_root().obj or Executor()
-
-
 @contextmanager
 def calling(*, quiet: bool = False) -> Iterator[Caller]:
-    """Yield the caller. Its progress is shown on a line, which is cleared at the end."""
-    from perfci.commands.project import Caller
+    """Yield the caller. Its progress is shown on a line, which is cleared at the end.
 
-    line, meta = ProgressLine(quiet=quiet), click.get_current_context().meta
+    Workers are started by the executor that was passed to the command line, or as processes.
+    """
+    from perfci.commands.project import Caller
+    from perfci.measure.executor import Executor
+
+    line, context = ProgressLine(quiet=quiet), click.get_current_context()
+    meta = context.meta
 
     def say_below(text: str, *, err: bool = False) -> None:
         line.close()
@@ -281,7 +278,7 @@ def calling(*, quiet: bool = False) -> Iterator[Caller]:
             step=line.say,
             progress=line,
             token_allowed=meta.get(_ALLOWED, False),
-            executor=executor(),
+            executor=context.find_root().obj or Executor(),
         )
     finally:
         line.close()

@@ -61,8 +61,6 @@ def trend_command(
 
     A change is new where no earlier `perfci trend` reported it. The history remembers that.
     """
-    paths = {"json": json_path, "markdown": markdown}
-    outputs = {name: path for name, path in paths.items() if path is not None}
     from datetime import UTC, datetime
 
     from perfci.commands.history import history_address, history_files
@@ -70,6 +68,8 @@ def trend_command(
     from perfci.commands.trend import report_trend, trend_text
     from perfci.report.site.pages import trend_lines
 
+    paths = {"json": json_path, "markdown": markdown}
+    outputs = {name: path for name, path in paths.items() if path is not None}
     repository = repository_at(Path.cwd())
     root, config = configuration_here()
     # before the history is read, which may take a minute

@@ -31,7 +31,7 @@ from perfci.model.case import Case, Failure
 from perfci.model.report import Report
 from perfci.model.run import CaseRun, Environment, RecordedRun, Run, Side
 from perfci.trend.timelines import current_name
-from perfci.units import counted, format_duration
+from perfci.units import counted
 
 _MOST_TRIED = 5
 """Commits that are opened in vain before the night gives up."""
@@ -81,16 +81,13 @@ class NightSummary:
     interrupted: bool = False
     notes: tuple[str, ...] = ()
     commits: tuple[Commit, ...] = ()
-    wall_s: float = 0.0
-    budget_s: float = 0.0
 
     def require_progress(self) -> None:
         """Raise MeasureError if not one case was done within the budget."""
         if not self.recorded and self.left and not self.interrupted:
             raise MeasureError(
                 "budget-too-short",
-                f"not one case was done: {format_duration(self.wall_s)} went by, and what is left "
-                f"of the {format_duration(self.budget_s)} of --budget is too short for more",
+                "not one case was done, and what is left of --budget is too short for more",
                 "Raise --budget (a commit's cases are measured in turns, and all are done near its "
                 "end), or choose fewer cases with -k.",
             )
@@ -106,13 +103,10 @@ def nightly(project: Project, options: NightlyOptions) -> NightSummary:
     summary = night.summary
     with open_history(history_address(project.config, project.root)) as history:
         require_own(history, project.config, project.root)
-        began = project.caller.executor.now()
         try:
             night.measure_all(history)
         except KeyboardInterrupt:
             summary.interrupted = True
-        summary.wall_s = project.caller.executor.now() - began
-    summary.budget_s = options.budget_s
     return summary
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import PurePosixPath
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -338,7 +338,11 @@ class Tables(Struct, frozen=True):
 def keys_of(record: type) -> Mapping[str, Any]:
     """Return the keys that a record has, with their types: the fields with an annotation."""
     hints = get_type_hints(record, include_extras=True)
-    return {name: hint for name, hint in hints.items() if "Annotated[" in str(hint)}
+    return {
+        name: hint
+        for name, hint in hints.items()
+        if Annotated in {get_origin(part) for part in (hint, *get_args(hint))}
+    }
 
 
 KEYS: Mapping[str, Any] = {

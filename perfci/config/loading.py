@@ -339,7 +339,7 @@ def _value(hint: Any, raw: Any, location: KeyLocation) -> Any:
             name: _value(arguments[1], value, location.key(name)) for name, value in raw.items()
         }
     if origin is tuple and _is_record(arguments[0]):
-        if not isinstance(raw, list):
+        if not isinstance(raw, (list, tuple)):
             raise location.wrong("a list of tables", raw)
         return tuple(
             _read_table(arguments[0], table, replace(location, path=f"{location.path}[{number}]"))
@@ -359,7 +359,7 @@ def _converted(hint: Any, raw: Any) -> Any:
     for meta in metas:
         if meta.extra and meta.extra["read"]:  # set by keys.written
             raw = meta.extra["read"](raw)
-    if get_origin(kind) is tuple and isinstance(raw, list):
+    if get_origin(kind) is tuple and isinstance(raw, (list, tuple)):
         raw = [_converted(get_args(kind)[0], item) for item in raw]
     made = convert(raw, hint)
     if isinstance(made, float) and not math.isfinite(made):

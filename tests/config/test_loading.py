@@ -119,6 +119,8 @@ def test_changes_go_before_the_file_and_are_named_where_they_are_wrong(tmp_path:
     config = load_config(tmp_path, changes={"budget": "1m", "quiet": {"gc": True}})
     assert (config.settings.rounds, config.settings.budget) == (7, 60.0)
     assert (config.quiet.pin, config.quiet.gc) == (False, True)
+    with pytest.raises(UsageError, match=r"^the options: `python_path`"):
+        load_config(tmp_path, changes={"python_path": ("../x",)})  # Python's lists may be tuples
     with pytest.raises(UsageError, match=r"^the options: `quiet.gcs` is not a key"):
         load_config(tmp_path, changes={"quiet": {"gcs": True}})
 
