@@ -105,7 +105,7 @@ MUTANTS = (
         "    if regressions and not errors:\n",
         VERDICT,
     ),
-    Mutant("verdict/sampled_comparisons.py", "_STOLEN_SHARE = 0.1", "_STOLEN_SHARE = 1.0", VERDICT),
+    Mutant("verdict/reduction.py", "_STOLEN_SHARE = 0.1", "_STOLEN_SHARE = 1.0", VERDICT),
     Mutant(
         "measure/selection.py",
         "compile_rounds + max(rounds, 3)",

@@ -35,7 +35,7 @@ from perfci.model.measuring import WorkerFailure, WorkerOutput, WorkerResult
 from perfci.model.words import sayable
 from perfci.model.worker import REPLACED, UNLIKE_FRESH, Measurement, WorkerBlock, WorkOrder
 from perfci.units import first_of, format_value
-from perfci.verdict.sampled_comparisons import reduce, side_by_side
+from perfci.verdict.reduction import reduce, side_by_side
 
 _REPLAN_AFTER, _FAR_SHORTER = 2, 1.5
 """Number of blocks after which a round may be planned again, and by what factor its calls must be

@@ -21,6 +21,8 @@ from perfci.plugins import built_in_modules
 _OWN = re.compile(r"^[ \t]*(?:import|from)[ \t]+perfci\b", re.MULTILINE)
 """An import of perfci. A file with it is a benchmark file of perfci's own form."""
 
+FIXTURES = frozenset({"benchmark", "codspeed_benchmark"})
+"""The fixtures that measure."""
 PYTEST_ARGUMENTS: list[str] = []
 """The order's arguments of pytest, which a benchmark file may call, too."""
 
@@ -93,3 +95,24 @@ def loaded_of_tool(form: SuiteForm) -> Iterator[str]:
     for name in tuple(sys.modules):
         if name.partition(".")[0] in form.TOOL:
             yield name
+
+
+def module_name(file: Path, root: Path, files: Iterable[str]) -> str:
+    """Return the name of the file's module, with the names of the packages around it.
+
+    If another one of ``files`` has that name, the file's path from the root is the name.
+    """
+    name = _name_in_packages(file)
+    alike = (Path(path) for path in files if path != str(file) and path.endswith(f"/{file.name}"))
+    if any(_name_in_packages(other) == name for other in alike):
+        return ".".join(file.relative_to(root).with_suffix("").parts)
+    return name
+
+
+def _name_in_packages(file: Path) -> str:
+    packages: list[str] = []
+    folder = file.parent
+    while (folder / "__init__.py").is_file():
+        packages.insert(0, folder.name)
+        folder = folder.parent
+    return ".".join((*packages, file.stem))

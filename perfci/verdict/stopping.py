@@ -19,6 +19,7 @@ from perfci.verdict.caveats import (
     ancestors_differ,
     draws,
     is_unproven,
+    mean_over_speeds,
     not_unchanged_reason,
     rounds_to_believe,
     shares_ancestors,
@@ -32,7 +33,6 @@ from perfci.verdict.policy import (
     threshold_of,
     worse_by,
 )
-from perfci.verdict.speeds import mean_over_speeds
 
 _ENOUGH_WITHOUT_SPREAD = 10
 """After this many rounds without any spread, further rounds are expected to be the same."""

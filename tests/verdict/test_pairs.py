@@ -9,7 +9,8 @@ import pytest
 from perfci.model.measuring import WorkerOutput
 from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.policy import Policy
-from perfci.verdict.sampled_comparisons import pair_values, side_by_side
+from perfci.verdict.reduction import side_by_side
+from perfci.verdict.sampled_comparisons import pair_values
 from tests.verdict.workers import case, worker
 
 METRIC = "latency_p50"

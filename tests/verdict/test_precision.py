@@ -12,8 +12,8 @@ from perfci.model.worker import Measurement
 from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.decision import decide
 from perfci.verdict.policy import Policy
+from perfci.verdict.reduction import reduce
 from perfci.verdict.row_status import adjust
-from perfci.verdict.sampled_comparisons import reduce
 from tests.builders.warm import Warm
 from tests.verdict.workers import case
 from tests.worker.driver import Bench

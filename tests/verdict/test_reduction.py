@@ -13,7 +13,7 @@ import pytest
 from perfci.model.measuring import WorkerOutput
 from perfci.model.worker import Measurement, WorkerBlock
 from perfci.stats.quantile import samples_needed
-from perfci.verdict.sampled_comparisons import reduce
+from perfci.verdict.reduction import reduce
 
 
 def encoded(samples: list[int]) -> str:

@@ -9,7 +9,7 @@ import pytest
 from perfci.model.codec import from_plain
 from perfci.model.measuring import WorkerOutput
 from perfci.model.worker import Measurement
-from perfci.verdict.sampled_comparisons import reduce
+from perfci.verdict.reduction import reduce
 from tests.worker.driver import Bench
 
 pytestmark = pytest.mark.torch

@@ -16,6 +16,7 @@ from perfci.api import fit_name
 from perfci.api.definition import Benchmark
 from perfci.errors import BenchmarkError
 from perfci.model.worker import WorkOrder
+from perfci.suites import FIXTURES, module_name
 
 TOOL = ("_pytest", "pluggy", "iniconfig", "pytest")
 NONE_THERE = (
@@ -36,8 +37,6 @@ _ASKS = re.compile(
 """Matches a test that measures. Its file may have any name, as ``python_files`` allows."""
 _MARKED = re.compile(r"\bmark\.(?:benchmark|perfci)\b")
 """Matches a decorator that marks a test to be measured as a whole."""
-FIXTURES = frozenset({"benchmark", "codspeed_benchmark"})
-"""The fixtures that measure."""
 
 
 def holds(file: Path, root: Path, text: str) -> bool:
@@ -127,27 +126,6 @@ def _tests(
                 is_marked or not FIXTURES.isdisjoint(given.arg for given in each.args.args)
             ):
                 yield *owners, each.name
-
-
-def module_name(file: Path, root: Path, files: Iterable[str]) -> str:
-    """Return the name of the file's module, with the names of the packages around it.
-
-    If another one of ``files`` has that name, the file's path from the root is the name.
-    """
-    name = _name_in_packages(file)
-    alike = (Path(path) for path in files if path != str(file) and path.endswith(f"/{file.name}"))
-    if any(_name_in_packages(other) == name for other in alike):
-        return ".".join(file.relative_to(root).with_suffix("").parts)
-    return name
-
-
-def _name_in_packages(file: Path) -> str:
-    packages: list[str] = []
-    folder = file.parent
-    while (folder / "__init__.py").is_file():
-        packages.insert(0, folder.name)
-        folder = folder.parent
-    return ".".join((*packages, file.stem))
 
 
 def _skip(skips: dict[str, str], params: str = "") -> str | None:

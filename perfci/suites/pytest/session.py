@@ -22,8 +22,7 @@ from perfci.clock import perf_counter
 from perfci.collector import Work
 from perfci.errors import Unusable
 from perfci.model.worker import TEST_SKIPPED
-from perfci.suites import PYTEST_ARGUMENTS
-from perfci.suites.pytest import FIXTURES, module_name
+from perfci.suites import FIXTURES, PYTEST_ARGUMENTS, module_name
 
 MARK = "perfci"
 MEASURING = ("benchmark", "codspeed")
