@@ -60,7 +60,10 @@ def arrange(
     rows = np.full(len(loaded.runs), -1, dtype=np.int32)
     timelines = {}
     for environment, indices in members.items():
-        runs = [_in_utc(loaded.runs[index].header) for index in indices]
+        runs = [
+            replace(run, committed_at=in_utc(run.committed_at), measured_at=in_utc(run.measured_at))
+            for run in (loaded.runs[index].header for index in indices)
+        ]
         kept, vanished = order_runs(runs, ranks, branch)
         rows[[indices[place] for place in kept]] = np.arange(len(kept))
         timelines[environment] = Timeline(
@@ -109,10 +112,6 @@ def _alias_notes(cases: Collection[str], aliases: Mapping[str, str]) -> list[str
         if absent:
             notes.append(f"The alias of `{old}` for `{new}`: no run has a case named {absent}.")
     return notes
-
-
-def _in_utc(run: RunHeader) -> RunHeader:
-    return replace(run, committed_at=in_utc(run.committed_at), measured_at=in_utc(run.measured_at))
 
 
 def _all_series(

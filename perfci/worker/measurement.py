@@ -32,7 +32,6 @@ from perfci.worker.devices import (
     kinds,
     members,
     named,
-    on_host_reason,
     used,
 )
 from perfci.worker.imports import require_same_environment
@@ -215,7 +214,11 @@ class _Measuring:
             raise Unusable(UNLIKE_FRESH, "neither set-up nor the first call compiled anything")
         scene.peak_at_start = resident("VmHWM")
         scene.device = device
-        scene.why_no_device = "" if device else on_host_reason(self._kinds)
+        if not device:
+            there = any(kind.present() for kind in self._kinds)
+            scene.why_no_device = (
+                "it ran on the host, not on an accelerator" if there else "no accelerator"
+            )
         scene.imports = self._start.imports()
         scene.start = self._start.until(started_ns) - work.spared_s
         return _FirstCall(before_ns, started_ns, (called_ns - before_ns) / 1e9, device, compiled)

@@ -137,7 +137,7 @@ def test_a_worker_on_the_host_is_not_watched(tree: Tree) -> None:
     nvml = FakeNvml({f"GPU-{FIRST}": card(nvmlDeviceGetCurrentClocksEventReasons=0x4)})
     gpu = GpuWatches(nvml)
     for output in measured(tree, gpu, ""):
-        assert output.missing["device_time_p50"] == "it ran on the host, on no accelerator"
+        assert output.missing["device_time_p50"] == "it ran on the host, not on an accelerator"
         assert output.disturbance in {"", "core taken"}
     assert nvml.asked == []
     assert gpu.notes() == ()

@@ -299,13 +299,6 @@ def check_devices(name: str, output: Any, device: BurstDevice | None) -> None:
         )
 
 
-def on_host_reason(kinds: Sequence[DeviceKind]) -> str:
-    """Return why work ran on no device: the machine has none, or the work used none."""
-    if any(kind.present() for kind in kinds):
-        return "it ran on the host, on no accelerator"
-    return "no accelerator"
-
-
 def _refused(name: str, why: str) -> Unusable:
     return Unusable(
         "device_not_synchronised",
