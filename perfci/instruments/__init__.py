@@ -177,6 +177,14 @@ def instruments() -> Mapping[str, Instrument]:
     return {instrument.name: instrument for instrument in found}
 
 
+def explains_total(gain: float, total: float) -> bool:
+    """Say whether a function's ``gain`` in time or memory is a part of the ``total`` change.
+
+    It isn't if the time or memory only moved into another function.
+    """
+    return gain * total > 0 and 2 * abs(total) >= abs(gain)
+
+
 def words(item: Difference) -> str:
     """Return ``item`` in English. Raises KeyError, TypeError or ValueError for a damaged one."""
     wording, arguments = instruments()[item.instrument].words[item.code], item.arguments

@@ -18,7 +18,14 @@ from typing import Any, NamedTuple
 
 from perfci.errors import Unusable
 from perfci.finding import Difference
-from perfci.instruments import MARK, CallMark, Recorded, RecordingScene, Words
+from perfci.instruments import (
+    MARK,
+    CallMark,
+    Recorded,
+    RecordingScene,
+    Words,
+    explains_total,
+)
 from perfci.units import format_value
 
 PLACE = 35
@@ -184,8 +191,7 @@ def _peak_differences(base: Recorded, head: Recorded) -> Iterator[Difference]:
                 sum(side.get(function, {}).values()) for side in (base_sizes, head_sizes)
             )
             gain = holds - held
-            # memory that only moved into another function doesn't count
-            if abs(gain) >= least and gain * total > 0 and 2 * abs(total) >= abs(gain):
+            if abs(gain) >= least and explains_total(gain, total):
                 yield _difference(
                     "memory-peak", device, gain, function[0],
                     _line_that_moved(function, base_sizes, head_rows, gain),

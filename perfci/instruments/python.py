@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from perfci.clock import perf_counter, sleep, time_ns
 from perfci.finding import Difference
-from perfci.instruments import PERFCI, Recorded, RecordingScene
+from perfci.instruments import PERFCI, Recorded, RecordingScene, explains_total
 from perfci.stats.quantile import upper_median
 from perfci.units import format_value
 
@@ -224,8 +224,7 @@ def differences(base: Sequence[Recorded], head: Sequence[Recorded]) -> Iterator[
             _LEAST_SHARE_OF_TOTAL * abs(total),
             _LEAST_STANDARD_ERRORS * _standard_error((*before, *after), sample_s),
         )
-        # time that only moved into another function doesn't count
-        if apart and abs(gain) >= least_gain and gain * total > 0 and abs(total) >= abs(gain) / 2:
+        if apart and abs(gain) >= least_gain and explains_total(gain, total):
             line = _line_that_moved(function, base, head, gain)
             yield Difference(
                 "python",

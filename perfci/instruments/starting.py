@@ -14,7 +14,7 @@ from typing import Any
 
 from perfci.clock import perf_counter
 from perfci.finding import Difference
-from perfci.instruments import Recorded, RecordingScene, Words
+from perfci.instruments import Recorded, RecordingScene, Words, explains_total
 from perfci.instruments.python import sampling
 from perfci.units import format_value
 
@@ -75,8 +75,8 @@ def differences(base: Sequence[Recorded], head: Sequence[Recorded]) -> Iterator[
     for function in before.keys() | after.keys():
         was, now = (sum(side.get(function, {}).values()) for side in (before, after))
         gain, lines = now - was, after.get(function, {})
-        moved_only = gain * total <= 0 or 2 * abs(total) < abs(gain)
-        if abs(gain) >= max(_LEAST_S, _LEAST_SHARE * min(was, now)) and not moved_only:
+        least = max(_LEAST_S, _LEAST_SHARE * min(was, now))
+        if abs(gain) >= least and explains_total(gain, total):
             yield Difference(
                 "starting",
                 "start-time",

@@ -72,28 +72,27 @@ def compare_case(
     if delayed:
         affected_metrics = {name for output in (*base, *head) for name in output.with_delayed}
         base, head = _with_delayed(base), _with_delayed(head)
-    for metric in _metrics(case, (*base, *head), policy):
+    metrics = tuple(_metrics(case, (*base, *head), policy))
+    base, head = _with_zeros(metrics, base, head)
+    for metric in metrics:
         remark = remarks.get(metric.name, ())
         delay = (delayed,) if delayed and metric.name in affected_metrics else ()
         empty = empty_row(case.id, metric, "inconclusive", *remark, *delay)
-        base_filled, head_filled = (
-            _with_zeros(metric.name, base, head) if metric.zero_if_absent else (base, head)
-        )
-        before, after = Values.of(base_filled, metric.name), Values.of(head_filled, metric.name)
+        before, after = Values.of(base, metric.name), Values.of(head, metric.name)
         ruling = ruled.get(metric.name)
         if ruling and (ruling.ratio is None or ruling.ratio > 1.0 + metric.threshold):
             sides = (side.exact_estimate() if side.values else None for side in (before, after))
             rows.append(without_numbers(empty, ruling, *sides))
         elif before.values and after.values:
             compared[metric.name] = metric
-            sessions = None if paired else _by_session(base_filled, base_sessions, metric.name)
+            sessions = None if paired else _by_session(base, base_sessions, metric.name)
             day = days.get(metric.name)
             row = _compare_values(empty, metric, policy, (before, after), sessions, day)
             if row.ratio is not None and row.method != "exact" and "s" in metric.unit.split("/"):
                 row = replace(row, caveat=throttled or row.caveat)
             rows.append(replace(row, disturbance=disturbance))
         elif before.values and head and (empty.gate == "fail" or metric.name not in METRICS):
-            rows.append(_vanished(empty, before, head_filled))
+            rows.append(_vanished(empty, before, head))
         elif metric.name not in METRICS and (lacking := _lacking(metric.name, base, head)):
             estimate = after.exact_estimate() if after.values else None
             rows.append(empty.noting(lacking, head=estimate))
@@ -277,26 +276,20 @@ def _with_threads(rows: Sequence[Comparison]) -> list[Comparison]:
 
 
 def _with_zeros(
-    metric: str, base: Sequence[WorkerOutput], head: Sequence[WorkerOutput]
-) -> tuple[Sequence[WorkerOutput], Sequence[WorkerOutput]]:
-    """Return both sides with a zero for each worker that lacks ``metric``, if any worker has it.
+    metrics: Iterable[Metric], base: Sequence[WorkerOutput], head: Sequence[WorkerOutput]
+) -> tuple[tuple[WorkerOutput, ...], tuple[WorkerOutput, ...]]:
+    """Return both sides with zeros for absent metrics that count as zero (``zero_if_absent``).
 
-    A worker that says why its metric is missing gets no zero.
+    Another worker has to have the metric. A worker that says why it is missing gets no zero.
     """
-    if not any(metric in output.values for output in (*base, *head)):
-        return base, head
-    zero = {metric: 0.0}
-    filled = (
-        tuple(
-            output
-            if metric in output.missing
-            else replace(output, values=zero | dict(output.values))
-            for output in outputs
-        )
-        for outputs in (base, head)
-    )
-    before, after = filled
-    return before, after
+    known = {name for output in (*base, *head) for name in output.values}
+    names = [each.name for each in metrics if each.zero_if_absent and each.name in known]
+
+    def filled(output: WorkerOutput) -> WorkerOutput:
+        zeros = {name: 0.0 for name in names if name not in output.missing}
+        return replace(output, values=zeros | dict(output.values))
+
+    return tuple(map(filled, base)), tuple(map(filled, head))
 
 
 def _remarks(outputs: Iterable[WorkerOutput]) -> dict[str, tuple[Finding, ...]]:
