@@ -34,8 +34,8 @@ from perfci.verdict.shards import MOST_SHARDS
 if TYPE_CHECKING:
     from perfci.commands.shards import MergedReport
 
-_OWN_NAMES = ("shards", "sbatch", "job_folder")
-"""The parameters of ``_SLURM_OPTIONS``."""
+_OWN_NAMES = ("shards", "sbatch", "folder")
+"""The parameters of ``_SLURM_OPTIONS``, which are fields of ``SlurmOptions``."""
 _NOT_FORWARDED = {
     *_OWN_NAMES, "shard", "benchmarks_of", "log_folder", "strict", "verbose",
     "quiet",
@@ -57,7 +57,7 @@ _SLURM_OPTIONS = stack(
     ),
     click.option(
         "--job-dir",
-        "job_folder",
+        "folder",
         type=FOLDER,
         metavar="DIR",
         help="Where --slurm makes its job's folder (default: the cache folder).",
@@ -78,7 +78,7 @@ def slurm_options(function: Callable[..., int]) -> Callable[..., int]:
         own = {name: given.pop(name) for name in _OWN_NAMES}
         if own["shards"]:
             return _measure_by_slurm(own, click.get_current_context(), **given)
-        if own["sbatch"] or own["job_folder"]:
+        if own["sbatch"] or own["folder"]:
             raise click.UsageError("--sbatch and --job-dir need --slurm")
         return function(**given)
 
@@ -132,9 +132,7 @@ def _measure_by_slurm(
     for name in ("shard", "if_stored"):
         if given.get(name):
             raise click.UsageError(f"--{name.replace('_', '-')} doesn't go with --slurm")
-    options = SlurmOptions(
-        own["shards"], own["sbatch"], own["job_folder"], given["log_folder"], _forwarded(context)
-    )
+    options = SlurmOptions(**own, log_folder=given["log_folder"], command=_forwarded(context))
     with calling() as caller:
         project = open_project(caller)
         if base is None:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perfci.commands.history import history_files
 from perfci.config.loading import Config, ignored_files, load_config
@@ -19,10 +19,10 @@ from perfci.measure.checkout.git import Repository, open_repository
 from perfci.measure.executor import Executor
 from perfci.measure.progress import Progress
 from perfci.measure.workplace import ProgressReporter, RequestedSide, SessionContext
+from perfci.model.report import Report
 from perfci.outputs import Announce, Say, check_writable, silent
-
-if TYPE_CHECKING:
-    from perfci.model.report import Report
+from perfci.report.exporters.json import MOST_BYTES
+from perfci.report.reading import read_report
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,8 +187,6 @@ def repository_at(folder: Path) -> Repository | None:
 
 def load_report(path: Path) -> Report:
     """Return the report in ``path``. OutsideError for a missing or a damaged one."""
-    from perfci.report.exporters.json import MOST_BYTES
-
     try:
         content = read_regular(path, MOST_BYTES)
     except OSError as error:
@@ -202,8 +200,6 @@ def load_report(path: Path) -> Report:
 
 def report_in(content: bytes, name: str) -> Report:
     """Return the report in ``content``. OutsideError, with ``name`` in it, for anything else."""
-    from perfci.report.reading import read_report
-
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:
