@@ -143,7 +143,7 @@ def _branch_order(
             f"None of the recorded commits is on {name} of this repository: runs are in their "
             "recorded order."
         )
-        return _BranchOrder(name=wanted or "", notes=(note,))
+        return _BranchOrder(name=name, notes=(note,))
     return _BranchOrder(name, order, tags(repository), forge=forge_of(repository))
 
 

@@ -307,11 +307,10 @@ class WorkerWatch:
 
 def lacking_advice(message: str, tree: str, python_path: Collection[str], python: str) -> str:
     """Return what to do about a module that ``message`` says is lacking, or "" if it doesn't."""
-    if "with no known parent package" in message:
-        return "perfci imports a benchmark file by its name: write `from common import …` there"
     lacking = _LACKING.search(message)
     if lacking is None:
-        return ""
+        relative = "with no known parent package" in message
+        return "In a benchmark file, write `from common import …` without a dot" if relative else ""
     name, kept_out = lacking.groups()
     top = name.partition(".")[0]
     if own := package_advice(tree, name, python_path):
@@ -321,7 +320,13 @@ def lacking_advice(message: str, tree: str, python_path: Collection[str], python
             f"This commit doesn't have `{name}`: add it to the repository, or make it with `build`."
             f' Where the installed one is meant: installed = ["{top}"]'
         )
-    if name != top or _folder_with(tree, top) is not None:
+    in_tree = _folder_with(tree, top) is not None
+    if in_tree and name != top:
+        return (
+            f"This commit lacks `{name}`. A checkout has no files that git ignores: commit it, or "
+            "have `build` in [tool.perfci] write it"
+        )
+    if in_tree or name != top:
         return ""
     return (
         f"{python} measured. Install {name} there, or name the Python that has it: `python` in "

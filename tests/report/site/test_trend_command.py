@@ -259,6 +259,18 @@ def test_a_clone_that_lacks_the_commits_does_not_make_them_vanish(
     assert any(note in one for one in told["notes"])
 
 
+def test_a_branch_without_recorded_commits_shows_no_run_of_another(
+    recorded: Recorded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = Project(tmp_path / "other")
+    other.commit("another project")
+    other.git("branch", "--move", "other")
+    monkeypatch.chdir(other.folder)
+    told = recorded.trend()
+    assert told["environments"][0]["runs"] == 0
+    assert any("of other branches left out: main" in note for note in told["notes"])
+
+
 def test_a_branch_that_only_the_remote_has_is_found(
     recorded: Recorded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
