@@ -8,8 +8,8 @@ from typing import Literal
 
 IN_WORDS = "in-words"
 """The code of a reason that has words only, in its argument ``text``."""
-ANCESTORS_DIFFER = "ancestors-differ"
-"""Code of a remark: the rounds' ancestors differ, which widened the interval."""
+SERVERS_DIFFER = "servers-differ"
+"""Code of a caveat: the rounds of the first fork server differ from the later ones."""
 DELAYED_MORE = "delayed-more"
 """Code of a remark: the kernel kept head's workers off their core in more bursts than base's."""
 TWO_SPEEDS = "two-speeds"
@@ -30,7 +30,7 @@ OF_WORKERS = frozenset(
 REMARKS = frozenset(
     {
         "round-on-one-side", "below-floor", "no-ratio", "no-ratio-of-mean",
-        "arithmetic-means", "one-session-of-spread", "one-ancestor", ANCESTORS_DIFFER,
+        "arithmetic-means", "one-session-of-spread", SERVERS_DIFFER,
         DELAYED_MORE, "busy-threads", "threads-differ", OVERSTATED, TWO_SPEEDS, "does-nothing",
         DONE_ONCE, FOLLOWS, "tails", "of-bases-reference",
         "accept-from-fork", "accept-unbounded", "accept-expired", "accept-exceeded",
@@ -52,7 +52,7 @@ WARNS = frozenset(
 JUDGED = frozenset(
     {
         "looks-regressed", "looks-improved", "looks-unchanged", "below-threshold", "at-threshold",
-        "small-effect", "too-few", "too-few-ancestors", "no-evidence", "detectable",
+        "small-effect", "too-few", "no-evidence", "detectable",
         "measure-together", "out-of-reach", "near-threshold", "more-rounds", "no-regression",
         OVERSTATED, FOLLOWS, "tails",
     }
@@ -118,7 +118,6 @@ class Evidence:
     change that this test alone could have seen at ``alpha``, as a share of base. It has no value on
     logarithms: the caller derives it from ``se`` at the family's alpha. Without evidence there is
     no p, and a finding says why.
-    ``ancestors`` is how many ancestors the pairs come from, 0 without pairs.
     """
 
     method: Method
@@ -135,7 +134,6 @@ class Evidence:
     se: float | None = None
     df: float | None = None
     findings: tuple[Finding, ...] = ()
-    ancestors: int = 0
     confidence: float = 0.95
 
 

@@ -1,15 +1,15 @@
 """Replays: what the rules decide of rounds that were recorded, one after the other.
 
-Nothing is decided here. What a case still needs, when it gets no more, how many rounds an ancestor
-gives, comparing, correcting and judging are the functions that a session calls. Each case is
+Nothing is decided here. What a case still needs, when it gets no more, comparing, correcting and
+judging are the functions that a session calls. Each case is
 replayed by itself, as one of ``SUITE`` cases: the correction is for as many.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from perfci.config.keys import MeasureSettings
 from perfci.measure.kept_bursts import KeptRound, KeptSession
@@ -19,7 +19,6 @@ from perfci.verdict.decision import decide
 from perfci.verdict.policy import Policy
 from perfci.verdict.row_status import adjust
 from perfci.verdict.shards import scaled_family
-from perfci.verdict.stopping import rounds_of_ancestor
 
 SUITE = 20
 """Cases of the report that each replayed case is part of."""
@@ -36,28 +35,6 @@ class Replay:
     seconds: float
 
 
-@dataclass(slots=True)
-class _Ancestors:
-    """A case's recorded rounds, by ancestor. A rule is given each of them once."""
-
-    rounds: list[list[KeptRound]]
-    begun: list[list[KeptRound]] = field(default_factory=list)
-
-    @classmethod
-    def of(cls, rounds: Sequence[KeptRound]) -> _Ancestors:
-        groups: dict[int, list[KeptRound]] = {}
-        for kept in rounds:
-            ancestor = kept.workers["head"].output.ancestor
-            groups.setdefault(ancestor or -kept.round, []).append(kept)
-        return cls(list(groups.values()))
-
-    def next(self) -> list[KeptRound]:
-        """Return the rounds of an ancestor that gave none, or what is left of one that did."""
-        if self.rounds:
-            self.begun.append(self.rounds.pop(0))
-        return next((group for group in self.begun[::-1] if group), [])
-
-
 def replayed(session: KeptSession, case: int, policy: Policy, *, swapped: bool = False) -> Replay:
     """Return what a session that had the recorded rounds to draw from decides of ``case``.
 
@@ -71,7 +48,7 @@ def replayed(session: KeptSession, case: int, policy: Policy, *, swapped: bool =
     replaying = _Replaying(
         case_states((session.cases[case],), _SIDES)[0],
         CaseNeeds(settings, policy),
-        _Ancestors.of(rounds),
+        iter(rounds),
         dict(zip(_SIDES, _SIDES[::-1] if swapped else _SIDES, strict=True)),
     )
     replaying.run()
@@ -93,24 +70,19 @@ class _Replaying:
 
     state: CaseState
     needs: CaseNeeds
-    ancestors: _Ancestors
+    rounds: Iterator[KeptRound]
     sides: Mapping[str, str]
 
     def run(self) -> None:
-        while self.state.rounds < self.needs.minimum_rounds(self.state):
-            group = self.ancestors.next()
-            if not group:
-                return
-            self._add(group.pop(0))
-        family = scaled_family(self.needs.gating_comparisons([self.state]), float(SUITE))
-        while self._wants_more(family):
-            group, count = self.ancestors.next(), self._rounds_of_next()
-            if not group:
-                return
-            for _ in range(min(count, len(group))):
-                self._add(group.pop(0))
-                if not self._wants_more(family):
+        family = 0
+        for kept in self.rounds:
+            if self.state.rounds >= self.needs.minimum_rounds(self.state):
+                family = family or scaled_family(
+                    self.needs.gating_comparisons([self.state]), float(SUITE)
+                )
+                if not self.needs.wants_more(self.state, family, math.inf):
                     return
+            self._add(kept)
 
     def _add(self, kept: KeptRound) -> None:
         state = self.state
@@ -120,14 +92,3 @@ class _Replaying:
         for side in _SIDES:
             output = kept.workers[self.sides[side]].output
             state.outputs[side].append(replace(output, side=side))
-
-    def _wants_more(self, family: int) -> bool:
-        return self.needs.wants_more(self.state, family, math.inf)
-
-    def _rounds_of_next(self) -> int:
-        return rounds_of_ancestor(
-            self.state.compared(self.needs.policy),
-            self.state.undecided,
-            rounds=self.state.rounds,
-            least=self.needs.minimum_rounds(self.state),
-        )

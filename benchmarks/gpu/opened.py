@@ -2,7 +2,7 @@
 
     python -m benchmarks.gpu.opened
 
-An ancestor forks its workers only while nothing has begun to use a card: ``perfci`` is what it says
+A fork server forks only while nothing has begun to use a card: ``perfci`` is what it says
 of that, after it has shut NVML down. Each step runs in a fresh
 process, with torch's NVML check on and off.
 """

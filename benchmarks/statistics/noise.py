@@ -62,7 +62,7 @@ class Model:
     ``head_own`` is head's workers' where it differs; ``offset`` is then the mean of the log ratio
     that identical work shows. ``layout`` is the spread of what all workers of one side have in
     common for as long as a session lasts. ``between`` is what the workers of one side have in
-    common that come from one ancestor. ``within`` is what bursts meet; they are passed on
+    common that come from one fork server. ``within`` is what bursts meet; they are passed on
     where ``side_by_side`` is set, and a worker's value is their median (of all its samples, where
     its bursts have alike many).
     """
@@ -91,11 +91,11 @@ class Model:
         values = np.median(one, axis=-1), np.median(other, axis=-1)
         return Seen(*values, one, other) if self.side_by_side else Seen(*values)
 
-    def of_ancestors(self, rng: Rng, cases: int, ancestors: int) -> tuple[Array, Array] | None:
-        """Return what each ancestor's workers of base, and of head, have in common, or None."""
+    def of_servers(self, rng: Rng, cases: int, servers: int) -> tuple[Array, Array] | None:
+        """Return what each fork server's workers of base, and of head, have in common, or None."""
         if self.between is None:
             return None
-        shape = (cases, ancestors)
+        shape = (cases, servers)
         return self.between(rng, shape), self.between(rng, shape)
 
     def alone(self, rng: Rng, cases: int, workers: int, *, side: str = "base") -> Array:
@@ -245,9 +245,7 @@ MODELS: tuple[Model, ...] = (
     Model("bimodal, fifth slow", bimodal(0.2), rounds_luck),
     Model("bimodal 60 %, half slow", bimodal(0.5, WIDE_GAP), rounds_luck),
     Model("bimodal 60 %, fifth slow", bimodal(0.2, WIDE_GAP), rounds_luck),
-    Model("ancestors as far apart as rounds", gaussian(0.02), rounds_luck, between=gaussian(0.02)),
-    replace(_NORMAL, name="ancestors 10 % apart", between=bimodal(0.5)),
-    replace(_NORMAL, name="ancestors 60 % apart", between=bimodal(0.5, WIDE_GAP)),
+    Model("fork servers differ as rounds do", gaussian(0.02), rounds_luck, between=gaussian(0.02)),
     Model("serial 0.3", following(0.3, 0.02), rounds_luck),
     Model("serial 0.6", following(0.6, 0.02), rounds_luck),
     replace(_NORMAL, name="drift", shared=drifting),

@@ -1,8 +1,7 @@
 """Decision paths: what perfci's own code decides of simulated workers, step by step.
 
-Nothing is decided here. What a case still needs, when it gets no more, how many rounds an ancestor
-gives, comparing, correcting and judging are the functions that a session calls. Only the loop
-around them stands in for processes.
+Nothing is decided here. What a case still needs, when it gets no more, comparing, correcting and
+judging are the functions that a session calls. Only the loop around them stands in for processes.
 """
 
 from __future__ import annotations
@@ -27,7 +26,6 @@ from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.decision import decide
 from perfci.verdict.policy import Policy
 from perfci.verdict.row_status import adjust, suspects
-from perfci.verdict.stopping import rounds_of_ancestor
 
 METRIC = "latency_p50"
 CASES = 20
@@ -59,7 +57,7 @@ identical sides: they count in the correction, and decide nothing.
 """
 Rows = tuple[Comparison, ...]
 Pair = Callable[[int, int, int], tuple[WorkerOutput, WorkerOutput]]
-"""Maps (a case's index, its round, the ancestor that the round comes from) to both workers."""
+"""Maps (a case's index, its round, the fork server that the round comes from) to both workers."""
 
 
 def policy_with(threshold: float) -> Policy:
@@ -95,9 +93,9 @@ class Compare:
         """Return the report, and the state of each case."""
         count, most = len(changes), self.settings.max_rounds
         seen = _slowed(model.together(rng, count, most), changes)
-        luck = model.of_ancestors(rng, count, most)
+        luck = model.of_servers(rng, count, most)
 
-        def pair(index: int, number: int, ancestor: int) -> tuple[WorkerOutput, WorkerOutput]:
+        def pair(index: int, number: int, server: int) -> tuple[WorkerOutput, WorkerOutput]:
             base, head = (
                 _worker(
                     _case(index),
@@ -105,8 +103,8 @@ class Compare:
                     number,
                     seen.at(side, index, number - 1),
                     seen.bursts_at(side, index, number - 1),
-                    0.0 if luck is None else luck[side][index, (ancestor or number) - 1],
-                    ancestor,
+                    0.0 if luck is None else luck[side][index, (server or number) - 1],
+                    server,
                 )
                 for side in (0, 1)
             )
@@ -126,9 +124,9 @@ class Compare:
             _CaseSession(index, state, needs, pair, self.forks)
             for index, state in enumerate(states)
         ]
-        plan = sessions[0].least_rounds()
+        least = sessions[0].least_rounds()
         for session in sessions[1:]:
-            session.measure(plan)
+            session.measure(least, server=1)
         family = needs.gating_comparisons(states) + len(others)
         for session in sessions:
             session.decide(family)
@@ -139,55 +137,32 @@ class Compare:
 
 @dataclass(slots=True)
 class _CaseSession:
-    """The rounds of one case. ``ancestor`` counts those that it had."""
+    """The rounds of one case. With ``forks``, one fork server gives the least of them."""
 
     index: int
     state: CaseState
     needs: CaseNeeds
     pair: Pair
     forks: bool
-    ancestor: int = 0
 
-    def least_rounds(self) -> list[int]:
-        """Measure the least rounds, and return their ancestors: they are the same for all cases."""
-        plan: list[int] = []
-        while self.state.rounds < self.needs.minimum_rounds(self.state):
-            rounds = [self.ancestor + 1] * self._rounds_of_next()
-            plan += rounds
-            self.measure(rounds)
-        return plan
+    def least_rounds(self) -> int:
+        """Measure the least rounds, and return their number."""
+        least = self.needs.minimum_rounds(self.state)
+        self.measure(least, server=1)
+        return least
 
-    def measure(self, ancestors: Sequence[int]) -> None:
-        """Measure a round of each of ``ancestors``."""
-        for self.ancestor in ancestors:
+    def measure(self, rounds: int, *, server: int) -> None:
+        """Measure rounds of a fork server."""
+        for _ in range(rounds):
             self.state.rounds += 1
-            ancestor = self.ancestor if self.forks else 0
-            outputs = self.pair(self.index, self.state.rounds, ancestor)
+            outputs = self.pair(self.index, self.state.rounds, server if self.forks else 0)
             for name, output in zip(_SIDES, outputs, strict=True):
                 self.state.outputs[name].append(output)
 
     def decide(self, family: int) -> None:
         """Measure on while that may decide more."""
-        while self._wants_more(family):
-            ancestor = self.ancestor + 1
-            for _ in range(self._rounds_of_next()):
-                self.measure([ancestor])
-                if not self._wants_more(family):
-                    return
-
-    def _wants_more(self, family: int) -> bool:
-        return self.needs.wants_more(self.state, family, math.inf)
-
-    def _rounds_of_next(self) -> int:
-        if not self.forks:
-            return 1
-        state = self.state
-        return rounds_of_ancestor(
-            state.compared(self.needs.policy),
-            state.undecided,
-            rounds=state.rounds,
-            least=self.needs.minimum_rounds(state),
-        )
+        while self.needs.wants_more(self.state, family, math.inf):
+            self.measure(1, server=2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,7 +344,7 @@ def _worker(
     log: float,
     bursts: Array | None = None,
     luck: float = 0.0,
-    ancestor: int = 0,
+    server: int = 0,
 ) -> WorkerOutput:
     values = {METRIC: math.exp(log + luck)}
     medians = {} if bursts is None else {METRIC: tuple(np.exp(bursts + luck).tolist())}
@@ -380,5 +355,5 @@ def _worker(
         values=values,
         samples=100,
         bursts=medians,
-        ancestor=ancestor,
+        server=server,
     )

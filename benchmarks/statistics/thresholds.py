@@ -33,7 +33,7 @@ IN_SPREADS = (0.5, 1.0)
 SCALED = (
     "spread 0.7 %",
     "bimodal, half slow",
-    "ancestors as far apart as rounds",
+    "fork servers differ as rounds do",
     "heavy tails, t2",
     "one round in ten disturbed",
     "layout, 1 % a side",

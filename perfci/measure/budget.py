@@ -32,20 +32,18 @@ def by_priority(
 
 @dataclass(slots=True)
 class _Total:
-    """The time of several cases. Each round of a benchmark file adds an ancestor's ``start_s``.
-
-    ``ancestors`` has by file how many ancestors are counted: the most rounds of one of its cases.
-    """
+    """The time of several cases. Each benchmark file adds the ``start_s`` of a fork server."""
 
     start_s: float
     seconds: float = 0.0
-    ancestors: dict[str, int] = field(default_factory=dict)
+    files: set[str] = field(default_factory=set)
 
     def with_case(self, state: CaseState, rounds: int, seconds: float) -> float:
         """Add one more case, and return the whole."""
-        before = self.ancestors.get(state.case.file, 0)
-        self.ancestors[state.case.file] = max(before, rounds)
-        self.seconds += seconds + self.start_s * (self.ancestors[state.case.file] - before)
+        if rounds and state.case.file not in self.files:
+            self.files.add(state.case.file)
+            self.seconds += self.start_s
+        self.seconds += seconds
         return self.seconds
 
 
@@ -128,12 +126,12 @@ class Budget:
     def _affordable(
         self, states: Sequence[CaseState], family: int, *, start_s: float, left_s: float
     ) -> set[str]:
-        """Return the ids of the cases that ``left_s`` is enough for. An ancestor takes ``start_s``.
+        """Return the ids of the cases that ``left_s`` is enough for.
 
-        Begun cases get their minimum first, those with most rounds before the others. Then new
-        cases are begun in the order of ``states``, if there is time for them after all rounds that
-        decide the begun ones. No case is begun in the last part of the budget (``_SURE``). At least
-        one case is always among the ids.
+        A fork server starts in ``start_s``. Begun cases get their minimum first, those with most
+        rounds before the others. Then new cases are begun in the order of ``states``, if there is
+        time for them after all rounds that decide the begun ones. No case is begun in the last part
+        of the budget (``_SURE``). At least one case is always among the ids.
         """
         if self._all_fit(states, start_s=start_s, left_s=left_s):
             return {state.case.id for state in states}

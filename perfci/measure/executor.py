@@ -3,9 +3,9 @@
 An ``Executor`` starts workers and has the clock. The tests have an executor whose workers are
 simulated and take no time.
 
-A worker is a fresh process, or a ``Starter`` forks it. Without forking, most of a small benchmark's
-round would be another import of torch. A side's starter has imported the side's benchmark file. An
-ancestor has imported the libraries that both sides import. A forked worker imports what is left.
+A worker is a fresh process, or a ``ForkServer`` forks it. Without forking, most of a small
+benchmark's round would be another import of torch. A fork server has imported the libraries that
+both sides import, or one side's benchmark file. A forked worker imports what is left.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import secrets
 import signal
 import socket
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -38,7 +38,7 @@ from perfci.measure.workers import (
 from perfci.model.worker import FileImports, WorkOrder
 
 _FORK_S = 10.0
-"""Longest wait for a starter to fork a worker."""
+"""Longest wait for a fork server to fork a worker."""
 _END_S = 10.0
 """Longest wait for a killed worker to end."""
 
@@ -76,14 +76,14 @@ class Executor:
         way = partial(SpawnedWorker, launch, order.root)
         return Worker(order, PipeChannel(way, log_tail=log_tail, turns=turns), budget_end)
 
-    def starter(self, order: WorkOrder, launch: Launch, *, budget_end: float) -> Starter:
+    def fork_server(self, order: WorkOrder, launch: Launch, *, budget_end: float) -> ForkServer:
         """Start a process that forks workers."""
-        return Starter(order, launch, budget_end=budget_end)
+        return ForkServer(order, launch, budget_end=budget_end)
 
 
 @dataclass(frozen=True, slots=True)
-class AncestorImports:
-    """An ancestor's imports: each module's file, what importing did, and why it failed.
+class ServerImports:
+    """A fork server's imports: each module's file, what importing did, and why it failed.
 
     ``compiler``: the packages that only torch's compiler brought in. They are not in ``modules``.
     """
@@ -94,11 +94,11 @@ class AncestorImports:
     compiler: tuple[str, ...] = ()
 
 
-class Starter:
+class ForkServer:
     """A process that forks workers, once ``imported`` has returned no reason against that.
 
-    A side's starter has imported a benchmark file. If this is an ancestor, ``preloaded`` has what
-    the ancestor has imported.
+    If it is one of both sides, ``preloaded`` has what it has imported. One of a side has imported a
+    benchmark file.
     """
 
     def __init__(self, order: WorkOrder, launch: Launch, *, budget_end: float) -> None:
@@ -107,7 +107,7 @@ class Starter:
         self._codes: dict[int, int] = {}
         self._shared = order.preload is not None
         self._waits_for_forks = False
-        self.preloaded: AncestorImports | None = None
+        self.preloaded: ServerImports | None = None
         try:
             self._worker = Worker(
                 replace(order, fork_socket=child.fileno()),
@@ -121,12 +121,12 @@ class Starter:
             child.close()
 
     def imported(self, timeout_s: float) -> str:
-        """Wait for the starter's imports. Return why it can't fork, or "". Raises BudgetEnded."""
+        """Wait for its imports. Return why it can't fork, or "". Raises BudgetEnded."""
         try:
             answer = self._worker.expect("imported", timeout_s)
             self._waits_for_forks = True
             if self._shared:
-                self.preloaded = AncestorImports(
+                self.preloaded = ServerImports(
                     self._worker.field(answer, "modules", dict[str, str]),
                     self._worker.field(answer, "imports", FileImports),
                     self._worker.field(answer, "failed", str),
@@ -136,19 +136,12 @@ class Starter:
         except WorkerEnded as ended:
             return ended.failure.message
 
-    def has_imported(self) -> bool:
-        """Return whether ``imported`` would return at once."""
-        try:
-            return self._worker.has_answered()
-        except WorkerEnded:
-            return True
-
     def move(self, cores: tuple[int, ...]) -> None:
-        """Pin the starter to ``cores``, and so all that it forks. It has only one thread."""
+        """Pin the fork server to ``cores``, and so all that it forks. It has only one thread."""
         move(self._worker.pid, cores)
 
     def alive(self) -> bool:
-        """Return whether the starter still lives. A benchmark can kill its parent."""
+        """Return whether the fork server still lives. A benchmark can kill its parent."""
         return self._executed is not None and self._executed.wait(0) is None
 
     def fork(
@@ -159,7 +152,7 @@ class Starter:
         budget_end: float,
         turns: int = -1,
     ) -> Worker:
-        """Fork a worker with ``environment`` added to the starter's. Raises TreeDeleted."""
+        """Fork a worker with ``environment`` added to the fork server's. Raises TreeDeleted."""
         if not os.path.isdir(order.root):  # noqa: PTH112 (as in ``SpawnedWorker``)
             raise TreeDeleted.at(order.root)
         return Worker(
@@ -189,7 +182,7 @@ class Starter:
         return self._codes[pid]
 
     def close(self) -> None:
-        """End the starter and whatever it started."""
+        """End the fork server and whatever it started."""
         self._socket.close()
         if self._waits_for_forks:  # it ends with its socket, but not while it still imports
             self._worker.stage = "done"
@@ -216,11 +209,11 @@ class Starter:
 
 
 class ForkedWorker(WorkerProcess):
-    """A forked worker. Its starter, whose child it is, reports how it ended."""
+    """A forked worker. Its server, whose child it is, reports how it ended."""
 
-    def __init__(self, starter: Starter, pid: int, token: str) -> None:
+    def __init__(self, server: ForkServer, pid: int, token: str) -> None:
         super().__init__(pid, token)
-        self._starter = starter
+        self._server = server
         self._code: int | None = None
         self._orphaned = False
 
@@ -228,8 +221,8 @@ class ForkedWorker(WorkerProcess):
         """Return the exit code (negative for a signal), or None while it lives on."""
         if self._code is None:
             try:
-                self._code = self._starter.code_of(self.pid, within_s)
-            except WorkerEnded:  # the starter was killed, or sends no messages
+                self._code = self._server.code_of(self.pid, within_s)
+            except WorkerEnded:  # the fork server was killed, or sends no messages
                 self._code = -signal.SIGKILL
                 self._orphaned = True
         return self._code
@@ -237,7 +230,7 @@ class ForkedWorker(WorkerProcess):
     def kill(self) -> None:
         """Kill the worker's group.
 
-        If the worker has ended, its starter has killed the group, and the id may be in use again.
+        If the worker has ended, its server has killed the group, and the id may be in use again.
         """
         if self.wait(0) is None or self._orphaned:
             for kill in (os.kill, os.killpg):  # the worker may not have made its group yet
@@ -247,16 +240,17 @@ class ForkedWorker(WorkerProcess):
 
 
 @dataclass(frozen=True, slots=True)
-class OpenStarters:
-    """The forking process of each side: its own starter, or the ancestor numbered ``ancestor``.
+class OpenServers:
+    """The fork server of each side: its own, or that of both sides, numbered ``server``."""
 
-    ``meanwhile`` is called between the blocks of the workers' rounds.
-    """
+    by_side: Mapping[str, ForkServer]
+    server: int = 0
 
-    by_side: Mapping[str, Starter]
-    ancestor: int = 0
-    meanwhile: Callable[[], None] = lambda: None
+    def close(self) -> None:
+        """End these processes and all that they started."""
+        for server in {id(server): server for server in self.by_side.values()}.values():
+            server.close()
 
     def alive(self) -> bool:
         """Return whether all of these processes still live."""
-        return all(starter.alive() for starter in self.by_side.values())
+        return all(server.alive() for server in self.by_side.values())

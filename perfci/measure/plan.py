@@ -172,8 +172,8 @@ class SessionPlan:
             metrics=discovered.metrics if discovered else {},
         )
 
-    def starter_order(self, side: SidePlan, cases: Sequence[Case]) -> WorkOrder:
-        """Return the order of a starter for ``cases``, all of one benchmark file."""
+    def side_server_order(self, side: SidePlan, cases: Sequence[Case]) -> WorkOrder:
+        """Return the order of a fork server for ``cases``, all of one benchmark file."""
         file = next((case.file for case in cases), "")
         return replace(
             self.discovery_order(side),
@@ -181,21 +181,21 @@ class SessionPlan:
             benchmark_files=(),
         )
 
-    def ancestor_order(self, preload: Sequence[str], compiler: Sequence[str] = ()) -> WorkOrder:
-        """Return the order of an ancestor of all sides' workers."""
+    def server_order(self, preload: Sequence[str], compiler: Sequence[str] = ()) -> WorkOrder:
+        """Return the order of a fork server of all sides' workers."""
         return replace(
             self._order(self.sides[0]),
-            root=str(self._ancestor_folder()),  # not a side's tree: nothing there may be imported
+            root=str(self._server_folder()),  # not a side's tree: nothing there may be imported
             preload=tuple(preload),
             compiler=tuple(compiler),
         )
 
-    def ancestor_launch(self) -> Launch:
-        """Return the launch of an ancestor: base's Python, but an environment of neither side."""
-        return self._launch(self.sides[0], _places(self._ancestor_folder()) | _NO_SHARED_HEADERS)
+    def server_launch(self) -> Launch:
+        """Return the launch of a fork server: base's Python, but an environment of neither side."""
+        return self._launch(self.sides[0], _places(self._server_folder()) | _NO_SHARED_HEADERS)
 
-    def _ancestor_folder(self) -> Path:
-        folder = self.scratch / "ancestor"
+    def _server_folder(self) -> Path:
+        folder = self.scratch / "server"
         folder.mkdir(exist_ok=True)
         return folder
 
@@ -264,7 +264,7 @@ class SessionPlan:
         caches = self.scratch / "caches" / side.name / slug / name
         caches.mkdir(parents=True, exist_ok=True)
         order = replace(
-            self.starter_order(side, (case,)),
+            self.side_server_order(side, (case,)),
             case=case.id,
             cold_cache=cold,
             accuracy=not {"accuracy_loss", "differing_ranks"}.isdisjoint(exact),

@@ -260,7 +260,7 @@ class CaseNeeds:
     def next_of(
         self, undecided: list[CaseState], family: int, *, start_s: float, left_s: float
     ) -> list[CaseState]:
-        """Return the cases that the next rounds help most. An ancestor starts in ``start_s``."""
+        """Return the cases that the next rounds help most. A fork server starts in ``start_s``."""
         candidates = [
             Candidate(
                 state.case.id,
@@ -331,7 +331,7 @@ class Journal:
                 measured = "None" if p50 is None else f"{p50:.6g} s"
                 self.note(
                     f"{output.case} round {output.round} {output.side}"
-                    f"{f' of ancestor {output.ancestor}' if output.ancestor else ''}: "
+                    f"{f' of fork server {output.server}' if output.server else ''}: "
                     f"{output.samples} samples, p50 {measured}, "
                     f"{output.bursts_set_aside} bursts excluded"
                 )

@@ -15,7 +15,7 @@ from perfci.errors import PerfciError, UsageError
 from perfci.finding import OF_WORKERS
 from perfci.measure.code_guard import CodeUsed, WorkerWatch, wrong_code
 from perfci.measure.command_results import with_results
-from perfci.measure.executor import Executor, OpenStarters
+from perfci.measure.executor import Executor, OpenServers
 from perfci.measure.machine.cores import throttled_s
 from perfci.measure.machine.gpu_watch import (
     GpuState,
@@ -74,7 +74,7 @@ def measure_round(
     *,
     executor: Executor,
     budget_end: float,
-    starters: OpenStarters | None = None,
+    servers: OpenServers | None = None,
     gpu: GpuWatches,
     collecting: set[str],
 ) -> tuple[RoundSide, ...]:
@@ -83,7 +83,7 @@ def measure_round(
     If a side fails before it is ready, or for memory, next to the other, but not alone, the round
     has one living worker at a time, and its sides have the failure as ``crowding``. ``collecting``
     are the cases whose calls collect garbage themselves; this round may add its own. If all
-    ``starters`` live, they fork the workers. Otherwise the workers are fresh processes. Raises
+    ``servers`` live, they fork the workers. Otherwise the workers are fresh processes. Raises
     BudgetEnded and KeyboardInterrupt, and then nothing of the round is kept. No worker outlives
     the call.
     """
@@ -92,7 +92,7 @@ def measure_round(
         slot.other = other
 
     def workers(*slots: RoundSide) -> _RoundWorkers:
-        forking = starters if starters and starters.alive() else None
+        forking = servers if servers and servers.alive() else None
         return _RoundWorkers(
             slots, round_number, settings, executor, budget_end, forking, gpu, collecting
         )
@@ -101,13 +101,13 @@ def measure_round(
         workers(*slots).run_alternately()
     else:
         workers(*slots).run()
-    if starters and starters.ancestor and not starters.alive():
-        _blame_for_killed_ancestor(slots, round_number)
+    if servers and servers.server and not servers.alive():
+        _blame_for_killed_server(slots, round_number)
     for slot in slots:
         if slot.failure and slot.failure.kind == _UNKNOWN:
             slot.result = None
     crowded = next((slot for slot in slots if slot.crowded), None)
-    if crowded and (not starters or starters.alive()):
+    if crowded and (not servers or servers.alive()):
         return _one_at_a_time(crowded, slots, workers) or tuple(slots)
     return tuple(slots)
 
@@ -147,8 +147,8 @@ def _one_at_a_time(
     return tuple(again[slot] for slot in slots)
 
 
-def _blame_for_killed_ancestor(slots: Sequence[RoundSide], round_number: int) -> None:
-    """If the second worker couldn't be forked, blame the first one: it killed the ancestor.
+def _blame_for_killed_server(slots: Sequence[RoundSide], round_number: int) -> None:
+    """If the second worker couldn't be forked, blame the first one: it killed the fork server.
 
     Only the first side's code had run by then.
     """
@@ -174,7 +174,7 @@ class _RoundWorkers:
     settings: MeasureSettings
     executor: Executor
     budget_end: float
-    forking: OpenStarters | None
+    forking: OpenServers | None
     gpu: GpuWatches
     collecting: set[str]
     fixed_plan: BurstPlan | None = None
@@ -241,7 +241,7 @@ class _RoundWorkers:
         if slot.result is None:
             try:
                 step(slot)
-            except WorkerEnded as ended:  # if a starter died, the failure doesn't name the case
+            except WorkerEnded as ended:  # if a fork server died, the failure doesn't name the case
                 failure = replace(ended.failure, case=slot.task.order.case)
                 other = slot.other
                 lives = other and other.worker and not (other.failure or other.has_ended)
@@ -258,10 +258,10 @@ class _RoundWorkers:
         return _STOPPED_S
 
     def _start(self, slot: RoundSide) -> None:
-        """Start one worker: forked by its side's starter, or as a fresh process."""
+        """Start one worker: forked by its side's server, or as a fresh process."""
         task, turns = slot.task, slot.turns.fileno() if slot.turns else -1
         if self.forking:
-            slot.ancestor = self.forking.ancestor
+            slot.server = self.forking.server
             slot.worker = self.forking.by_side[task.order.side].fork(
                 task.order, task.environment, budget_end=self.budget_end, turns=turns
             )
@@ -319,8 +319,6 @@ class _RoundWorkers:
         number = 0
         while number < plan.blocks:
             self._block(plan, number)
-            if self.forking:
-                self.forking.meanwhile()
             number = 0 if self._replace_frozen() else number + 1
             if number == _REPLAN_AFTER and not self._most_calls():
                 for slot in self.slots:
@@ -432,7 +430,7 @@ class RoundSide:
 
     def __init__(self, task: WorkerTask) -> None:
         self.task = task
-        self.ancestor = 0
+        self.server = 0
         self.worker: Worker | None = None
         self.turns: socket.socket | None = None
         self.call_s = 0.0
@@ -637,7 +635,7 @@ class RoundSide:
                 round_number=round_number,
                 cold_cache=order.cold_cache,
                 installed=order.metrics,
-                ancestor=self.ancestor,
+                server=self.server,
             )
             to_plain(output.values)
         except UsageError as error:

@@ -10,7 +10,8 @@ from perfci.errors import OutsideError, refusal
 from perfci.finding import finding
 from perfci.measure.budget import Budget, by_priority
 from perfci.measure.checkout.worktrees import uncommitted, written_since
-from perfci.measure.executor import OpenStarters
+from perfci.measure.executor import OpenServers
+from perfci.measure.fork_servers import ForkServers
 from perfci.measure.kept_bursts import BurstKeeper
 from perfci.measure.plan import SessionPlan, SidePlan
 from perfci.measure.process_cleanup import measuring_begins, measuring_ended
@@ -25,20 +26,15 @@ from perfci.measure.progress import (
 )
 from perfci.measure.round import RoundSide, collector_notes, measure_round
 from perfci.measure.selection import in_groups, starting_order, visiting_order_by
-from perfci.measure.starters import Starters
 from perfci.measure.used_code import UsedCode, changed_lines_reached, is_harmless
 from perfci.measure.workers import BudgetEnded, TreeDeleted
 from perfci.measure.workplace import Workplace
 from perfci.model.case import Case, Failure
-from perfci.model.measuring import ROUNDS_OF_AN_ANCESTOR, WorkerFailure, WorkerOutput
+from perfci.model.measuring import WorkerFailure, WorkerOutput
 from perfci.model.worker import UNLIKE_FRESH, WRONG_CODE
 from perfci.units import first_of
 from perfci.verdict.row_status import may_be_untouched
 from perfci.verdict.shards import scaled_family
-from perfci.verdict.stopping import rounds_of_ancestor
-
-_ANCESTORS_AHEAD = 2
-"""Number of ancestors prepared ahead. During a measurement an import takes longer than a round."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +103,10 @@ class Session:
         self._needs = CaseNeeds(self._settings, policy)
         self._budget = Budget(self._needs, ())
         self._executor = workplace.executor
-        self._starters = Starters(workplace)
+        self._servers = ForkServers(workplace)
         self._states: list[CaseState] = []
         self._code = UsedCode(plan)
-        self._sweeps = self._groups = self._planned = 0
+        self._planned = 0
         self._rng = Random(self._settings.seed)  # noqa: S311 (an order, not a secret)
         self._family = 0
         self._measured_s = 0.0
@@ -147,7 +143,7 @@ class Session:
             refused = error if isinstance(error, OutsideError) else refusal(error)
             notes.append(f"The session ended early: {refused.message}. {refused.advice}")
         finally:
-            self._starters.close()
+            self._servers.close()
         if ended == "budget":
             notes += self._budget.notes(states, self._family, **self._times())
         notes += self._needs.out_of_reach_notes(states)
@@ -162,7 +158,7 @@ class Session:
             notes=(
                 *notes,
                 *self._code.notes(),
-                *self._starters.notes(),
+                *self._servers.notes(),
                 *self._workplace.gpu.notes(),
                 *collector_notes(self._collecting),
                 *self._workplace.journal.notes(),
@@ -236,24 +232,40 @@ class Session:
         return ""
 
     def _sweep(self, states: list[CaseState]) -> str:
-        """Measure one round of each case, or several if an ancestor forks the case's workers."""
-        self._sweeps += 1
-        self._starters.learn(states)
-        groups = self._visits(states)
-        for index, group in enumerate(groups):
-            waiting = list(group)
-            # if the starters end early, the rest of the group gets new ones
-            while waiting := self._affordable(waiting):
-                if not self._has_time_for(waiting[0]):
+        """Measure each case, group by group. Return what ended the session early, or "".
+
+        A case without its least rounds gets them, unless it changes its group, and any other case
+        gets one round.
+        """
+        self._servers.learn(states)
+        for group in self._visits(states):
+            key, waiting = self._servers.group_of(group[0].case), list(group)
+            while waiting:
+                before = self._rounds
+                if ended := self._pass(waiting):
+                    return ended
+                if self._rounds == before:  # the budget isn't enough for any of them
+                    break
+                waiting = [
+                    state
+                    for state in waiting
+                    if self._is_due(state) and self._servers.group_of(state.case) == key
+                ]
+                self._rng.shuffle(waiting)
+        return ""
+
+    def _pass(self, states: Sequence[CaseState]) -> str:
+        """Measure one round of each case. Return what ended the session early, or ""."""
+        for state in states:
+            if not self._affordable([state]):
+                continue
+            later = state.rounds >= self._needs.minimum_rounds(state)
+            measured = False
+            while not measured:  # again, if a forked worker is unlike a fresh one
+                if not self._has_time_for(state):
                     return "budget"
-                with self._starters.serving(
-                    [state.case for state in waiting],
-                    self._sweeps,
-                    following=self._following(groups, index),
-                ) as starters:
-                    self._groups += 1
-                    if ended := self._measure_group(waiting, starters):
-                        return ended
+                measured = self._round(state, self._servers.of(state.case, later=later))
+            self._servers.learn([state])
         return ""
 
     def _visits(self, states: list[CaseState]) -> tuple[tuple[CaseState, ...], ...]:
@@ -263,7 +275,7 @@ class Session:
         """
 
         def group(state: CaseState) -> tuple[str, ...]:
-            return self._starters.group_of(state.case)
+            return self._servers.group_of(state.case)
 
         if all(state.rounds for state in states):
             return visiting_order_by(states, group, self._rng)
@@ -274,63 +286,10 @@ class Session:
         """Return those of ``waiting`` that the budget is enough for."""
         return self._budget.enough_for(waiting, self._family, **self._times())
 
-    def _following(
-        self, groups: Sequence[Sequence[CaseState]], index: int
-    ) -> tuple[list[Case], ...]:
-        """Return the groups whose ancestors come next, without groups that get no more rounds."""
-        places = [divmod(index + 1 + ahead, len(groups)) for ahead in range(_ANCESTORS_AHEAD)]
-        return tuple(
-            [state.case for state in groups[place]]
-            for visits, place in places
-            if any(self._may_have_more(state, visits) for state in groups[place])
-        )
-
-    def _may_have_more(self, state: CaseState, visits: int) -> bool:
-        """Return whether the case may get a round after this many more ancestors."""
-        needs, paired = self._needs, len(self._plan.sides) > 1
-        most = needs.maximum_rounds(state) if paired else needs.minimum_rounds(state)
-        ended = bool(state.failures) or state.untouched
-        return not ended and most > state.rounds + visits * self._rounds_of_ancestor(state)
-
-    def _measure_group(self, waiting: list[CaseState], starters: OpenStarters | None) -> str:
-        """Measure the cases ``waiting``, and remove each one. Return what ended the session, or "".
-
-        Stops early, with cases left, if the starters can't serve them any more: a benchmark killed
-        the starters, or a worker differs from a fresh process.
-        """
-        while waiting:
-            state = waiting[0]
-            if not self._affordable([state]):
-                waiting.remove(state)
-                continue
-            rounds = self._rounds_of_ancestor(state) if starters and starters.ancestor else 1
-            for _ in range(rounds):
-                if not self._has_time_for(state):
-                    return "budget"
-                if starters and not starters.alive():
-                    return ""
-                if not self._round(state, starters):
-                    return ""
-                if state.failures or state.untouched or self._is_decided(state):
-                    break
-            waiting.remove(state)
-        return ""
-
-    def _rounds_of_ancestor(self, state: CaseState) -> int:
-        """Return how many rounds of the case its next ancestor serves."""
-        least = self._needs.minimum_rounds(state)
-        if state.rounds < least:  # before any comparison
-            return 1
-        if self._options.keeper:
-            return ROUNDS_OF_AN_ANCESTOR
-        return rounds_of_ancestor(
-            state.compared(self._policy), state.undecided, rounds=state.rounds, least=least
-        )
-
-    def _round(self, state: CaseState, starters: OpenStarters | None) -> bool:
+    def _round(self, state: CaseState, servers: OpenServers | None) -> bool:
         """Measure one round. Return False if a worker differed from a fresh process.
 
-        Then the round doesn't count, and ``starters`` must not serve another.
+        Then the round doesn't count, and ``servers`` must not serve another.
         """
         number = state.rounds + 1
         self._show(state.case.id, number)
@@ -338,14 +297,14 @@ class Session:
         exact = self._needs.exact_parts(state)
         sides = starting_order(self._plan.sides, number)
         try:
-            measured = self._measured(state, sides, number, exact, starters)
+            measured = self._measured(state, sides, number, exact, servers)
         except BudgetEnded:
             state.wall_s += self._executor.now() - started
             raise
         for side in measured:
             if side.failure and side.failure.kind == UNLIKE_FRESH:
                 message = f"on {side.failure.side}, {side.failure.message}"
-                self._starters.refuse(state.case, finding("ancestor-state", message=message))
+                self._servers.refuse(state.case, finding("server-state", message=message))
                 return False
         took = self._executor.now() - started
         if self._options.keeper:
@@ -403,7 +362,7 @@ class Session:
         sides: Sequence[SidePlan],
         number: int,
         exact: frozenset[str],
-        starters: OpenStarters | None,
+        servers: OpenServers | None,
     ) -> tuple[RoundSide, ...]:
         """Run one worker for each of ``sides``, in their order. Then remove their cold caches."""
         measured = measure_round(
@@ -412,7 +371,7 @@ class Session:
             replace(self._settings, residency="alternate") if state.crowding else self._settings,
             executor=self._executor,
             budget_end=self._workplace.budget_end,
-            starters=starters,
+            servers=servers,
             gpu=self._workplace.gpu,
             collecting=self._collecting,
         )
@@ -432,8 +391,8 @@ class Session:
         return self._executor.now() - self._started
 
     def _start_s(self) -> float:
-        """Return what a group of cases has cost besides its rounds: mostly its ancestor's start."""
-        return max(0.0, self._elapsed_s() - self._round_time_s) / max(1, self._groups)
+        """Return the time besides rounds for each fork server: mostly its start."""
+        return max(0.0, self._elapsed_s() - self._round_time_s) / max(1, self._servers.opened)
 
     def _times(self) -> dict[str, float]:
         return {"start_s": self._start_s(), "left_s": self._left_s()}
@@ -447,15 +406,6 @@ class Session:
 
     def _wants_more(self, state: CaseState, family: int) -> bool:
         return self._needs.wants_more(state, family, self._left_s())
-
-    def _is_decided(self, state: CaseState) -> bool:
-        """Return whether the case is decided, and needs no more of its ancestor's rounds.
-
-        Before the number of comparisons is known, no case is decided.
-        """
-        if self._options.keeper:
-            return state.rounds >= self._needs.maximum_rounds(state)
-        return bool(self._family) and not self._wants_more(state, self._family)
 
 
 def _write_kept(keeper: BurstKeeper, workplace: Workplace, result: SessionResult) -> None:

@@ -17,9 +17,6 @@ MOST_ROUNDS = 20
 """Most rounds of a case, unless configured."""
 AGREEING_ROUNDS = 2
 """Rounds that measure exact metrics. If their workers agree, later rounds don't measure them."""
-ROUNDS_OF_AN_ANCESTOR = 2
-"""Rounds of one case that share an ancestor. In the least number of rounds, which come first, each
-has an ancestor of its own. See docs/results/stopping.md."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,8 +33,8 @@ class WorkerOutput(WorkerReading):
     ``bursts_delayed`` counts the bursts that the kernel kept off their core, excluded or not.
     ``with_delayed`` has the metrics whose values differ if delayed bursts are kept. Baselines don't
     store ``bursts``, ``bursts_delayed`` and ``with_delayed``.
-    ``ancestor`` is the number, within the session, of the process that both workers of the round
-    were forked from. It is 0 if they have no common ancestor.
+    ``server`` is the number, within the session, of the fork server of both workers of the round,
+    0 without one.
     """
 
     case: str
@@ -52,7 +49,7 @@ class WorkerOutput(WorkerReading):
     bursts_delayed: int = 0
     with_delayed: Mapping[str, float] = field(default_factory=dict)
     beside: Mapping[str, float] = field(default_factory=dict)
-    ancestor: int = 0
+    server: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,11 +146,6 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
     "no-ratio": "one side is zero or below: there is no ratio",
     "below-floor": "values below {floor:g} count as {floor:g}",
     "round-on-one-side": "excluded, as only one side has a value: round {which}",
-    "one-ancestor": "all rounds come from one ancestor: the variance between ancestors is unknown",
-    "ancestors-differ": (
-        "the {ancestors} ancestors of the rounds differ, which makes the interval "
-        "{wider:.1f} times as wide"
-    ),
     # of ranks
     "slow-rank": "rank {rank} is slower by {slower:s} a step, outside of collectives",
     "rank-most": "rank {rank} has the most",
@@ -222,9 +217,9 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
         "{high_count} of them): processes may run at two speeds"
     ),
     "few-rounds": ("{rounds} rounds cannot rule out between-process variance; {needed:rounds} can"),
-    "few-ancestors": (
-        "{rounds} rounds of {ancestors} ancestors cannot rule out between-process variance; "
-        "rounds of {needed} ancestors can"
+    "servers-differ": (
+        "the rounds of the second fork server differ from those of the first, as identical code "
+        "may, too"
     ),
     "few-workers": (
         "{base} and {head} workers cannot rule out between-process variance; {needed:rounds} can"
@@ -239,10 +234,6 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
     ),
     "small-effect": "significant, but Cohen's d is below {least:g}",
     "too-few": _too_few,
-    "too-few-ancestors": (
-        "{rounds} rounds of {ancestors} ancestors are too few for an interval or a verdict; rounds "
-        "of {needed} are needed"
-    ),
     "no-evidence": "not enough evidence either way",
     "detectable": _DETECTED,
     "measure-together": (
@@ -313,15 +304,15 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
         f"`accept` names {case} {metric}, which was not compared"
         + (f"; did you mean `{near}`?" if near else "")
     ),
-    # why both sides' workers are not forked from one ancestor
-    "ancestor-python": "the sides run different Pythons",
-    "ancestor-plugins": "the sides have different {what} installed",
-    "ancestor-unknown": "what {side} imports is not known",
-    "ancestor-failed": "a library cannot be imported by itself: {message}",
-    "ancestor-module": "{side} has another `{module}`",
-    "ancestor-environment": "{side} sets the variable {variable} as it is imported",
-    "ancestor-state": "{message}",
-    "ancestor-unfit": "{message}",
+    # why both sides' workers are not forked from one fork server
+    "server-python": "the sides run different Pythons",
+    "server-plugins": "the sides have different {what} installed",
+    "server-unknown": "what {side} imports is not known",
+    "server-failed": "a library cannot be imported by itself: {message}",
+    "server-module": "{side} has another `{module}`",
+    "server-environment": "{side} sets the variable {variable} as it is imported",
+    "server-state": "{message}",
+    "server-unfit": "{message}",
 }
 """The wording of each code: a template, or a function of the finding's arguments."""
 

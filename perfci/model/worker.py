@@ -18,7 +18,7 @@ MOST_FIRST_CALLS = 40
 WRONG_CODE = "wrong_code"
 """The ``Failure.kind`` of a case whose worker ran code that isn't its side's."""
 UNLIKE_FRESH = "unlike_fresh"
-"""``Failure.kind`` of a worker whose ancestor left it in another state than a fresh process."""
+"""``Failure.kind`` of a worker whose fork server left it in another state than a fresh process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +36,9 @@ class WorkOrder:
     ``growth`` are exact: later rounds leave them out if the workers agree. ``inject`` makes the
     work worse on purpose, by shares of its cost.
 
-    Forks: with ``fork_socket`` (a descriptor) the process is a starter: it imports
-    ``benchmark_file`` and forks workers, which get orders of their own. With ``preload`` it is an
-    ancestor: it imports these modules, then those of ``compiler``, and no code of the side.
+    Forks: with ``fork_socket`` (a descriptor) the process is a fork server: it imports
+    ``benchmark_file`` and forks workers, which get orders of their own. With ``preload`` it
+    imports instead these modules, then those of ``compiler``, and no code of the side.
 
     Discovery looks for installed copies of the distributions that ``project`` names (normalised) or
     ``checkout`` holds. ``devices`` and ``metrics`` are what discovery found: kinds of device, and

@@ -1,8 +1,8 @@
 """Tables of one benchmark's modes, in the words that all formats share.
 
 Two modes are compared as unpaired samples: one mode may compile for a minute after another mode's
-process has ended. The effect of an ancestor on all modes is in both spreads, which makes intervals
-wider.
+process has ended. The effect of a fork server on all modes is in both spreads, which makes
+intervals wider.
 """
 
 from __future__ import annotations

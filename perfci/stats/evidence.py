@@ -21,10 +21,9 @@ from perfci.stats.t_tests import (
     DayShift,
     Resolution,
     TTest,
-    how_many,
     mean,
-    nested_t,
     no_evidence,
+    paired_t,
     t_quantile,
     t_test,
     variance,
@@ -51,13 +50,11 @@ def paired_evidence(
     absolute: bool = False,
     step: float = 0.0,
     fewest: int = 2,
-    ancestors: Sequence[int] = (),
     confidence: float = CONFIDENCE,
     speeds: TwoSpeeds | None = None,
 ) -> Evidence:
     """Return the evidence of pairs: paired t, with Welch's p next to it.
 
-    ``ancestors`` numbers each pair's ancestor, as in ``nested_t``. Empty: no two pairs share one.
     ``speeds`` are the two speeds that were taken out of the values, for one degree of freedom.
 
     Notes
@@ -72,8 +69,7 @@ def paired_evidence(
         return replace(NO_EVIDENCE, method="paired_t", findings=(problem,))
     scale = _Scale.of([base], head, absolute=absolute, step=step)
     before, after = scale.to(base), scale.to(head)
-    groups = list(ancestors or [0] * len(before))  # 0: an ancestor of this pair alone
-    test = nested_t(before, after, groups, resolution=scale.resolution, confidence=confidence)
+    test = paired_t(before, after, resolution=scale.resolution, confidence=confidence)
     if speeds and test.estimate is not None and test.se is not None and test.df is not None:
         se, df = test.se * speeds.widening, test.df - 1.0
         test = t_test(test.estimate, se, df, test.warnings, confidence)
@@ -84,7 +80,6 @@ def paired_evidence(
         enough=len(before) >= fewest,
         welch_p=welch_t(before, after, resolution=scale.resolution).p,
         effect=cohens_d(before, after, resolution=scale.resolution),
-        ancestors=how_many(groups),
         confidence=confidence,
     )
 
@@ -163,7 +158,6 @@ class _Scale:
         enough: bool,
         welch_p: float | None,
         effect: float | None,
-        ancestors: int = 0,
         confidence: float = CONFIDENCE,
     ) -> Evidence:
         findings = test.warnings
@@ -178,7 +172,6 @@ class _Scale:
             ratio=ratio,
             difference=test.estimate if absolute else None,
             findings=findings,
-            ancestors=ancestors,
             confidence=confidence,
         )
         if not enough:

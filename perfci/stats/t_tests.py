@@ -1,4 +1,4 @@
-"""Student's t: the distribution, and the paired, nested and Welch tests."""
+"""Student's t: the distribution, and the paired and Welch tests."""
 
 from __future__ import annotations
 
@@ -8,15 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from perfci.finding import ANCESTORS_DIFFER, Finding, finding
+from perfci.finding import Finding, finding
 
 CONFIDENCE = 0.95
 """Confidence of an interval by default."""
 LARGEST = 1e150
 """Largest magnitude that is computed with. Its inverse is the smallest, apart from 0. A float holds
 the squares and ratios of all values between. Only a benchmark's own metric could come near it."""
-REPORTED_BELOW = 0.25
-"""The p of the F test below which a finding says that ancestors differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,104 +200,6 @@ def sign_flip_p(differences: Sequence[int]) -> float:
         sums = flipped
     seen = sum(differences)
     return math.fsum(chance for total, chance in sums.items() if total >= seen)
-
-
-def nested_t(
-    base: Sequence[float],
-    head: Sequence[float],
-    ancestors: Sequence[int],
-    *,
-    resolution: Resolution = EXACT,
-    confidence: float = CONFIDENCE,
-) -> TTest:
-    """Test the mean of ``head - base`` against zero, where pairs of one ancestor may be alike.
-
-    ``ancestors`` numbers each pair's ancestor. A pair with 0 shares its ancestor with no other. If
-    no two pairs share an ancestor, this is ``paired_t``.
-
-    Notes
-    -----
-    Random effects, one level: ``d_ij = μ + a_i + e_ij`` with ``n_i`` pairs of each of ``k``
-    ancestors, N in all (Searle, Casella & McCulloch 1992, Variance Components, 3.6: unbalanced
-    data). The mean of all pairs has ``SE² = s_a² Σ n_i² / N² + s_e² / N`` with the components
-    estimated from the mean squares, and ``df = k - 1``. ``SE²`` is never taken as less than the
-    pooled ``s² / N``, which ignores ancestors. With equally many pairs of each ancestor, this is
-    the t test of the ancestors' means if ancestors differ, and wider if they don't.
-
-    Pooling where an F test sees no difference (Bancroft 1964, Biometrics 20:427-442) was rejected:
-    90 to 91 % of the intervals then hold a change at the threshold. Also rejected were the weights
-    that are optimal for the components, whose intervals hold no better, and Satterthwaite's degrees
-    of freedom, whose intervals hold in 89 to 93 %. Assumes that the effects of ancestors and of
-    pairs are independent and about normal. A single ancestor says nothing about the variance
-    between ancestors, so it is no evidence. docs/results/stopping.md measures a few ancestors.
-    """
-    if len(ancestors) != len(base):
-        raise ValueError(f"{len(ancestors)} ancestors of {len(base)} pairs")
-    pooled = paired_t(base, head, resolution=resolution, confidence=confidence)
-    groups = grouped([b - a for a, b in zip(base, head, strict=True)], ancestors)
-    if pooled.estimate is None or pooled.se is None or len(groups) == len(base):
-        return pooled
-    if len(groups) < 2:
-        return TTest(pooled.estimate, warnings=(finding("one-ancestor"),))
-    parts = components(groups, resolution)
-    count = len(base)
-    shares = math.fsum((len(group) / count) ** 2 for group in groups)
-    se = max(math.sqrt(parts.between * shares + parts.within / count), pooled.se)
-    df = len(groups) - 1
-    if parts.p >= REPORTED_BELOW:
-        return t_test(pooled.estimate, se, df, confidence=confidence)
-    upper = 0.5 + confidence / 2
-    wider = se * t_quantile(upper, df) / (pooled.se * t_quantile(upper, count - 1))
-    differ = finding(ANCESTORS_DIFFER, ancestors=len(groups), wider=wider)
-    return t_test(pooled.estimate, se, df, (differ,), confidence)
-
-
-@dataclass(frozen=True, slots=True)
-class Components:
-    """The variances between and within ancestors, and the p of an F test of the former."""
-
-    between: float
-    within: float
-    p: float
-
-
-def components(groups: Sequence[Sequence[float]], resolution: Resolution = EXACT) -> Components:
-    """Return the components of variance of grouped values.
-
-    Needs two groups or more, one of them with two values or more.
-
-    Notes
-    -----
-    The ANOVA estimators ``s_e² = MSE``, ``s_a² = max(0, (MSA - MSE) / n_0)`` with
-    ``n_0 = (N - Σ n_i² / N) / (k - 1)`` (Searle, Casella & McCulloch 1992, 3.6). A mean square
-    is never less than what ``resolution`` hides.
-    """
-    from scipy import special
-
-    values = [value for group in groups for value in group]
-    count, center = len(values), mean(values)
-    df_between, df_within = len(groups) - 1, count - len(groups)
-    between = math.fsum(len(group) * (mean(group) - center) ** 2 for group in groups) / df_between
-    within = math.fsum((v - mean(group)) ** 2 for group in groups for v in group) / df_within
-    within = max(within if math.sqrt(within) > resolution.rounding else 0.0, resolution.least)
-    if math.sqrt(between) <= resolution.rounding:
-        return Components(0.0, within, 1.0)
-    size = (count - sum(len(group) ** 2 for group in groups) / count) / df_between
-    p = float(special.fdtrc(df_between, df_within, between / within)) if within else 0.0
-    return Components(max(0.0, (between - within) / size), within, p)
-
-
-def grouped(values: Sequence[float], ancestors: Sequence[int]) -> list[list[float]]:
-    """Return the values grouped by ancestor. Each value of ancestor 0 is a group of its own."""
-    groups: dict[tuple[int, int], list[float]] = {}
-    for index, (value, ancestor) in enumerate(zip(values, ancestors, strict=True)):
-        groups.setdefault((ancestor, 0) if ancestor else (0, index), []).append(value)
-    return list(groups.values())
-
-
-def how_many(ancestors: Sequence[int]) -> int:
-    """Return the number of different ancestors. Each 0 counts as another ancestor."""
-    return len(set(ancestors) - {0}) + sum(ancestor == 0 for ancestor in ancestors)
 
 
 def welch_t(

@@ -30,7 +30,7 @@ PYTEST_ARGUMENTS: list[str] = []
 class SuiteForm(Protocol):
     """A module of this package.
 
-    ``TOOL`` names the packages of the suite's tool, which an ancestor imports for all workers.
+    ``TOOL`` names the packages of the suite's tool, which a fork server imports for all workers.
     ``NONE_THERE`` is advice for a file without benchmarks. A form may also have ``place(root)``,
     which returns the folder and the file pattern of a suite in the tree, or None.
     """

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from perfci.finding import ANCESTORS_DIFFER, TWO_SPEEDS, Finding, Reason, finding
+from perfci.finding import SERVERS_DIFFER, TWO_SPEEDS, Finding, Reason, finding
 from perfci.model.case import Metric
 from perfci.model.measuring import DECIDING_ROUNDS, WorkerOutput
 from perfci.model.report import Comparison
@@ -19,7 +19,7 @@ from perfci.model.worker import THROTTLED
 from perfci.stats.quantile import median
 from perfci.stats.speeds import TwoSpeeds, two_speeds
 from perfci.stats.spread import Modes, two_modes
-from perfci.stats.t_tests import how_many, no_evidence
+from perfci.stats.t_tests import no_evidence, welch_t
 from perfci.verdict.policy import threshold_of, worse_by
 
 ONE_SESSION = finding("one-session")
@@ -28,15 +28,17 @@ _SHARE_OF_ALPHA = 0.25
 """Share of alpha for processes of two speeds. The rest is left for patterns about as unlikely."""
 _GAP_REACH = 1.5
 """Two states of a process explain changes up to this many times their distance, no larger ones."""
+_FEWEST_OF_A_SERVER, _SERVERS_P = 3, 0.01
+"""Fewest rounds of a fork server for a test of whether they differ from others, and its level."""
 _THROTTLED_SHARE = 0.1
 """Share of a case's workers that a quota may have stopped in most bursts."""
-_FEWEST_ANCESTORS = 4
-"""Fewest independent rounds that show two speeds: the change and the gap take two of them."""
+_FEWEST_ROUNDS = 4
+"""Fewest rounds that show two speeds: the change and the gap take two of them."""
 _METHOD_CODES = frozenset(
     {
         # too little was measured
-        "few-rounds", "few-ancestors", "few-workers", "too-few", "too-few-ancestors",
-        "one-ancestor", "no-pairs", "one-pair", "no-values-on-one-side",
+        "few-rounds", "few-workers", "too-few",
+        "no-pairs", "one-pair", "no-values-on-one-side",
         "one-value-on-one-side", "one-session", "only-pairs",
         "one-session-of-spread", "nothing-measured", "no-round", "budget-ended", "interrupted",
         "session-ended", "measure-together",
@@ -86,26 +88,14 @@ def rare_state(rows: Sequence[Comparison]) -> Reason | None:
 
 
 def is_unproven(row: Comparison, family: int, alpha: float) -> bool:
-    """Say whether a row's change may be process variance; rounds of one ancestor count once."""
+    """Say whether a row's change may be process variance."""
     return may_be_process_variance(*draws(row), family, alpha)
 
 
-def shares_ancestors(row: Comparison) -> bool:
-    """Say whether some of a row's rounds come from one ancestor."""
-    return 0 < row.ancestors < row.pairs
-
-
 def draws(row: Comparison) -> tuple[int, int]:
-    """Return how many independent processes base and head have. An ancestor's pairs count once."""
+    """Return how many processes base and head have."""
     base, head = (side.workers if side else 0 for side in (row.base, row.head))
-    if row.method == "paired_t" and row.ancestors:
-        return min(base, row.ancestors), min(head, row.ancestors)
     return base, head
-
-
-def ancestors_differ(row: Comparison) -> bool:
-    """Say whether a variance between ancestors widened the row's interval."""
-    return any(finding.code == ANCESTORS_DIFFER for finding in row.findings)
 
 
 def rounds_to_believe(family: int, alpha: float) -> int:
@@ -114,6 +104,20 @@ def rounds_to_believe(family: int, alpha: float) -> int:
     while may_be_process_variance(count, count, family, alpha):
         count += 1
     return count
+
+
+def caveat_of_servers(
+    base: Sequence[float], head: Sequence[float], servers: Sequence[int]
+) -> Finding | None:
+    """Return a caveat if rounds of the first fork server differ from the later ones, or None."""
+    changes = [math.log(ratio) for ratio in _ratios(base, head) if 0.0 < ratio < math.inf]
+    known = list(zip(changes, servers, strict=False))
+    first = [change for change, server in known if server == servers[0]]
+    later = [change for change, server in known if server != servers[0]]
+    if min(len(first), len(later)) < _FEWEST_OF_A_SERVER:
+        return None
+    p = welch_t(first, later).p
+    return finding(SERVERS_DIFFER) if p is not None and p < _SERVERS_P else None
 
 
 def caveat_of_rounds(
@@ -235,13 +239,11 @@ def _counts(modes: Modes, count: int) -> tuple[int, int]:
 # Rounds whose processes run at two speeds are compared within each speed.
 
 
-def speeds_of(
-    metric: Metric, base: Sequence[float], head: Sequence[float], ancestors: Sequence[int]
-) -> TwoSpeeds | None:
+def speeds_of(metric: Metric, base: Sequence[float], head: Sequence[float]) -> TwoSpeeds | None:
     """Return the two speeds of the rounds' processes, or None if the rounds don't show them."""
     if metric.absolute or metric.direction != "lower" or min((*base, *head), default=0.0) <= 0.0:
         return None
-    if no_evidence((*base, *head)) or how_many(ancestors) < _FEWEST_ANCESTORS:
+    if no_evidence((*base, *head)) or len(base) < _FEWEST_ROUNDS:
         return None
     return two_speeds([math.log(h / b) for b, h in zip(base, head, strict=True)])
 

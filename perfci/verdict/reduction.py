@@ -52,7 +52,7 @@ def reduce(
     round_number: int,
     cold_cache: bool,
     installed: Container[str] = (),
-    ancestor: int = 0,
+    server: int = 0,
 ) -> WorkerOutput:
     """Return the worker's output, with its metrics.
 
@@ -94,7 +94,7 @@ def reduce(
         bursts_set_aside=kept.count(False),
         bursts_disturbed=reasons.total() - kept.count(False),
         disturbance=next((reason for reason, _ in reasons.most_common(1)), ""),
-        ancestor=ancestor,
+        server=server,
         bursts_delayed=disturbances.count(_DELAYED),
         with_delayed=_with_delayed(values, bursts, kept, disturbances, read),
     )

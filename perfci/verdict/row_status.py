@@ -39,7 +39,6 @@ from perfci.verdict.caveats import (
     is_unproven,
     not_unchanged_reason,
     rounds_to_believe,
-    shares_ancestors,
 )
 from perfci.verdict.policy import (
     Policy,
@@ -197,11 +196,7 @@ def _disbelief_reason(row: Comparison, policy: Policy, family: int) -> Finding |
     needed = rounds_to_believe(family, policy.alpha)
     if row.method == "welch_t":
         return finding("few-workers", base=base, head=head, needed=needed, setting=_setting(row))
-    return (
-        finding("few-ancestors", rounds=row.pairs, ancestors=base, needed=needed)
-        if base < row.pairs
-        else finding("few-rounds", rounds=base, needed=needed, setting=_setting(row))
-    )
+    return finding("few-rounds", rounds=base, needed=needed, setting=_setting(row))
 
 
 def _is_large(row: Comparison, policy: Policy) -> bool:
@@ -266,13 +261,7 @@ def _what_it_takes(row: Comparison, alpha: float) -> Finding:
     pairs = row.pairs
     if row.difference is not None or row.se is None or row.threshold <= 0.0:
         return finding("detectable", change=row.detectable)
-    # if rounds share ancestors, more ancestors are needed, with the same number of rounds each
-    units, pairs_per_unit = (
-        (row.ancestors, pairs / row.ancestors) if shares_ancestors(row) else (pairs, 1.0)
-    )
-    spread = row.se * math.sqrt(units)
-    needed = pairs_needed(spread, math.log(margin(row.threshold)[1]), alpha)
-    rounds = None if needed is None else math.ceil(pairs_per_unit * needed)
+    rounds = pairs_needed(row.se * math.sqrt(pairs), math.log(margin(row.threshold)[1]), alpha)
     if rounds is None:
         return finding("out-of-reach", change=row.detectable, threshold=row.threshold)
     if rounds <= pairs:

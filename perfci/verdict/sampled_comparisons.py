@@ -17,6 +17,7 @@ from perfci.stats.t_tests import DayShift
 from perfci.verdict.caveats import (
     at_one_speed,
     caveat_of_rounds,
+    caveat_of_servers,
     caveat_of_workers,
     speeds_finding,
     speeds_of,
@@ -177,8 +178,7 @@ def compare_pairs(
     base = Values(tuple(before[number] for number in rounds), tuple(pair[0] for pair in pairs))
     head = Values(tuple(after[number] for number in rounds), tuple(pair[1] for pair in pairs))
     base, head = base.at_least(metric.floor), head.at_least(metric.floor)
-    ancestors = [_common_ancestor(before[number], after[number]) for number in rounds]
-    speeds = speeds_of(metric, base.values, head.values, ancestors)
+    speeds = speeds_of(metric, base.values, head.values)
     sides = at_one_speed(base.values, head.values, speeds)
     evidence = paired_evidence(
         *sides,
@@ -186,11 +186,11 @@ def compare_pairs(
         absolute=metric.absolute,
         step=metric.step,
         fewest=DECIDING_ROUNDS,
-        ancestors=ancestors,
         confidence=policy.confidence(metric),
         speeds=speeds,
     )
-    caveat = caveat_of_rounds(*sides, evidence.ratio)
+    servers = [before[number].server for number in rounds]
+    caveat = caveat_of_rounds(*sides, evidence.ratio) or caveat_of_servers(*sides, servers)
     if speeds:
         empty = empty.noting(speeds_finding(speeds))
     row = _tested(empty, metric, evidence, base, head)
@@ -289,7 +289,3 @@ def _tested(
 def _has_logs(metric: Metric, base: Values, head: Values) -> bool:
     """Say whether the values are compared by their logarithms, as ratios of geometric means."""
     return not metric.absolute and not any(value <= 0.0 for value in (*base.values, *head.values))
-
-
-def _common_ancestor(base: WorkerOutput, head: WorkerOutput) -> int:
-    return base.ancestor if base.ancestor == head.ancestor else 0

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 from perfci.metrics import METRICS
 from perfci.metrics.latency import TAILS
-from perfci.model.measuring import DECIDING_ROUNDS, ROUNDS_OF_AN_ANCESTOR
+from perfci.model.measuring import DECIDING_ROUNDS
 from perfci.model.report import Comparison
 from perfci.stats.quantile import median
 from perfci.stats.speeds import SHARE_CONFIDENCE
 from perfci.stats.spread import Spread, upper_bound
 from perfci.stats.t_tests import mean, t_quantile, variance
 from perfci.verdict.caveats import (
-    ancestors_differ,
-    draws,
     is_unproven,
     mean_over_speeds,
     not_unchanged_reason,
     rounds_to_believe,
-    shares_ancestors,
 )
 from perfci.verdict.policy import (
     Policy,
@@ -103,7 +100,7 @@ def awaits_rounds(row: Comparison, policy: Policy, family: int) -> bool:
     """
     _, lo, hi = worse_by(row)
     if lo is None or hi is None:
-        return (row.pairs < DECIDING_ROUNDS or min(draws(row)) < 2) and is_worse(row)
+        return row.pairs < DECIDING_ROUNDS and is_worse(row)
     return is_beyond(lo, hi, threshold_of(row)) and is_unproven(row, family, policy.alpha)
 
 
@@ -154,27 +151,6 @@ def _in_every_round(row: Comparison) -> bool:
     return row.metric not in METRICS or METRICS[row.metric].rounds_setting == "rounds"
 
 
-def rounds_of_ancestor(
-    comparisons: Iterable[Comparison], undecided: Collection[str], *, rounds: int, least: int
-) -> int:
-    """Return how many rounds the next ancestor gives a case that has ``rounds``.
-
-    Each of the first ``least`` rounds has its own ancestor, so that they are independent. A later
-    ancestor, which costs about as much as a round, gives two rounds. It gives only one if ancestors
-    differ, or if a change in an undecided metric has to be believed, because a second round then
-    says little. docs/results/stopping.md compares the alternatives.
-    """
-    rows = [row for row in comparisons if row.metric in undecided]
-    if rounds < least or any(map(ancestors_differ, rows)) or any(map(_reaches_threshold, rows)):
-        return 1
-    return ROUNDS_OF_AN_ANCESTOR
-
-
-def _reaches_threshold(row: Comparison) -> bool:
-    change, _, _ = worse_by(row)
-    return change is not None and abs(change) >= threshold_of(row)
-
-
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """An undecided case: its benchmark file, the cost of a round in s, and the rounds it needs.
@@ -198,20 +174,16 @@ class Candidate:
 def next_cases(
     candidates: Sequence[Candidate], *, start_s: float, left_s: float
 ) -> tuple[str, ...]:
-    """Return the cases of the next sweep; ``start_s`` is the cost of an ancestor.
+    """Return the cases of the next sweep; ``start_s`` is the cost of a fork server.
 
-    These are all cases if all can be decided in the time that is left: they share ancestors, which
-    is cheapest for the whole. Otherwise these are the case with the best rate of decisions, and the
-    cases of its file that reach this rate with its ancestor: a knapsack filled by value for weight
+    These are all cases if all can be decided in the time that is left. Otherwise these are the case
+    with the best rate of decisions, and the cases of its file that reach this rate with its fork
+    server: a knapsack filled by value for weight
     (Dantzig 1957, Operations Research 5:266-288).
     """
     files = {candidate.file for candidate in candidates}
     rounds_s = sum(max(candidate.needs) * candidate.round_s for candidate in candidates)
-    sweeps = sum(
-        max(max(candidate.needs) for candidate in candidates if candidate.file == file)
-        for file in files
-    )
-    if rounds_s + sweeps * start_s <= left_s:
+    if rounds_s + len(files) * start_s <= left_s:
         return tuple(candidate.case for candidate in candidates)
     best = max(candidates, key=lambda candidate: candidate.decisions_per_second(start_s))
     best_rate = best.decisions_per_second(start_s)
@@ -283,11 +255,10 @@ def chance(row: Comparison, policy: Policy, family: int, more: int) -> float:
     -----
     Predictive power (Spiegelhalter, Freedman & Blackburn 1986, Controlled Clinical Trials 7:8-17):
     with n rounds of the mean m and N in the end, the final mean is ``m + σ √(1/n - 1/N) z``; σ²
-    itself is ``df s² / χ²``. Both are taken at quantiles of equal probability. n and N count
-    ancestors where those differ, else rounds; degrees of freedom always count ancestors. Assumes
-    about normal rounds, and no prior knowledge.
+    itself is ``df s² / χ²``. Both are taken at quantiles of equal probability. Assumes about
+    normal rounds, and no prior knowledge.
     """
-    pairs, drawn = row.pairs, min(draws(row))
+    pairs = row.pairs
     if pairs + more < DECIDING_ROUNDS:
         return 0.0
     _, lo, hi = worse_by(row)
@@ -295,18 +266,16 @@ def chance(row: Comparison, policy: Policy, family: int, more: int) -> float:
         return 1.0
     threshold, level = threshold_of(row), policy.alpha / max(1, family)
     beyond = is_beyond(lo, hi, threshold)
-    if beyond and drawn + more < rounds_to_believe(family, policy.alpha):
+    if beyond and pairs + more < rounds_to_believe(family, policy.alpha):
         return 0.0
-    differ = ancestors_differ(row)
-    count, final = (drawn, drawn + more) if differ else (pairs, pairs + more)
-    left = math.sqrt(1.0 / count - 1.0 / final)
-    shared = shares_ancestors(row) and not (differ or beyond)
-    df = drawn + (math.ceil(more / ROUNDS_OF_AN_ANCESTOR) if shared else more) - 1
+    final = pairs + more
+    left = math.sqrt(1.0 / pairs - 1.0 / final)
+    df = final - 1
     sure = t_quantile(0.5 + row.confidence / 2.0, df)
     believed = t_quantile(1.0 - level / 2.0, df)
     decided = 0
     for share in _SPREADS:
-        spread = upper_bound(Spread(row.se * math.sqrt(count), int(row.df)), share)
+        spread = upper_bound(Spread(row.se * math.sqrt(pairs), int(row.df)), share)
         se = spread / math.sqrt(final)
         for step in _STEPS:
             change = (lo + hi) / 2.0 + spread * left * step

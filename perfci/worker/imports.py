@@ -1,10 +1,10 @@
 """Records what benchmark files import, in order, and what these imports do to the process.
 
-Discovery records each side's imports in a fresh process. An ancestor records the imports that it
-makes for both sides, and the parent compares the records (``perfci.measure.starters``).
+Discovery records each side's imports in a fresh process. A fork server records the imports that it
+makes for both sides, and the parent compares the records (``perfci.measure.fork_servers``).
 
-An ancestor also imports torch's compiler. Otherwise each worker's first call would import it, which
-takes 2 to 3 s of a start on either side.
+A fork server also imports torch's compiler. Otherwise each worker's first call would import it,
+which takes 2 to 3 s of a start on either side.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from perfci.model.worker import UNLIKE_FRESH, FileImports
 _ENVIRONMENT_CHANGES = frozenset({"os.putenv", "os.unsetenv"})
 """Audit events of changes to the environment."""
 DYNAMO, INDUCTOR = "torch._dynamo", "torch._inductor.compile_fx"
-"""The compiler's modules that an ancestor imports."""
+"""The compiler's modules that a fork server imports."""
 _SET_BY_INDUCTOR = frozenset({"_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR"})
 """Variables that Inductor itself sets when it compiles. It doesn't read them at its import."""
 _SET_BY_SUITES = ("PYTEST_", "ASV_")
@@ -188,7 +188,7 @@ def modules() -> dict[str, str]:
 
 
 def importable(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the modules of ``names``, the compiler's, that an ancestor may import.
+    """Return the modules of ``names``, the compiler's, that a fork server may import.
 
     With Triton installed, Inductor is left out, because its import then starts processes.
     """
@@ -199,7 +199,7 @@ def importable(names: Iterable[str]) -> tuple[str, ...]:
 def use_own_places() -> None:
     """Have Inductor precompile C++ headers into this process's own cache folder.
 
-    Its modules were imported by the ancestor, so they hold the ancestor's folder.
+    Its modules were imported by the fork server, so they hold the fork server's folder.
     """
     codecache: Any = sys.modules.get("torch._inductor.codecache")
     if hasattr(codecache, "_HEADER_DIR"):

@@ -1,10 +1,9 @@
 """The worker's life: carry out one order, or report its failure, and exit the shortest way.
 
-The order may be to fork workers. A **starter** has imported one side's benchmark file. An
-**ancestor** has imported the libraries that both sides need, but no code of either side: each
-worker that it forks imports its side's code itself. Both are fresh processes, and their start is
-counted as part of each worker's cold start. They fork only if no thread is left and no device is in
-use (``api.forking``).
+The order may be to fork workers. Such a **fork server** has imported one side's benchmark file, or
+the libraries that both sides need, but no code of either side: then each worker that it forks
+imports its side's code itself. It is a fresh process, and its start is counted as part of each
+worker's cold start. It forks only if no thread is left and no device is in use (``api.forking``).
 """
 
 from __future__ import annotations
@@ -98,7 +97,7 @@ def _serve_and_leave(
 def _serve(spawned_ns: int, started_ns: int, order: WorkOrder, channel: Channel) -> None:
     """Carry out any kind of ``order`` in a fresh process."""
     if order.preload is not None:
-        _become_ancestor(spawned_ns, started_ns, order, channel)
+        _become_server(spawned_ns, started_ns, order, channel)
         return
     prepare_path(order.python_path)
     watch = begin_in_worker(os.environ)
@@ -130,7 +129,7 @@ def _serve(spawned_ns: int, started_ns: int, order: WorkOrder, channel: Channel)
     serve_forks(order, channel, measure_case, {})
 
 
-def _become_ancestor(spawned_ns: int, started_ns: int, order: WorkOrder, channel: Channel) -> None:
+def _become_server(spawned_ns: int, started_ns: int, order: WorkOrder, channel: Channel) -> None:
     """Import the libraries that both sides need, then fork workers of either side."""
     use(order.metrics)
     harness_ns = monotonic_ns()
@@ -309,7 +308,7 @@ def _take_environment(environment: Mapping[str, str], token: tuple[int, int] | N
     """Set a fork's variables, and overwrite its parent's token in the memory that /proc shows.
 
     ``token`` is the address and the length of that token. Without this, the workers of one
-    ancestor, and the processes that they leave behind, would all show the same token.
+    fork server, and the processes that they leave behind, would all show the same token.
     """
     if token and len(value := environment[TOKEN].encode()) == token[1]:
         ctypes.memmove(token[0], value, len(value))

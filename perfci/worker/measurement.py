@@ -53,9 +53,9 @@ class StartClock:
     and ``resumed_ns`` equals ``imported_ns``. A forked worker goes on when it is forked: the time
     from ``imported_ns`` to ``resumed_ns`` is waiting, which isn't part of the start.
 
-    An ancestor's worker then imports its side's own code, from ``own_imports_began_ns`` to
+    A fork server's worker then imports its side's own code, from ``own_imports_began_ns`` to
     ``own_imports_ended_ns``. Other workers have zero for both. ``compiler_ns`` is the length of the
-    compiler's import, which is the last of an ancestor's imports.
+    compiler's import, which is the last of a fork server's imports.
     """
 
     spawned_ns: int

@@ -121,8 +121,8 @@ class Channel:
         return SocketTurn(self._orders, self._turns, block, first=first, stopped=stopped)
 
     def _close(self) -> None:
-        # A starter's channel is closed in its worker already. In a fork of that worker, this method
-        # is called again, and the descriptors' numbers may belong to other files.
+        # A fork server's channel is closed in its worker already. In a fork of that worker, this
+        # method is called again, and the descriptors' numbers may belong to other files.
         if self._closed:
             return
         self._closed = True

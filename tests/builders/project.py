@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -126,10 +126,8 @@ class Project:
         if "PYTHONPATH" in environment:
             assert self.executor is None, "another process can't simulate its workers"
             return self.process(*arguments, **environment)
-        ahead = nullcontext() if self.executor else _no_ancestors_ahead()
-        with ahead:
-            environ = self.environment(**environment)
-            return in_process(arguments, self.folder, environ, self.executor)
+        environ = self.environment(**environment)
+        return in_process(arguments, self.folder, environ, self.executor)
 
     def process(self, *arguments: str, **environment: str) -> Done:
         """Run the command in a process of its own: signals and standard streams are its own."""
@@ -145,16 +143,6 @@ class Project:
         if code is not None:
             assert done.code == code, done.text
         return json.loads(path.read_text(encoding="utf-8"))
-
-
-@contextmanager
-def _no_ancestors_ahead() -> Iterator[None]:
-    """Start no ancestor before its round: two of each session would serve none, one core or not.
-
-    ``process`` starts them, as users' sessions do.
-    """
-    with patch("perfci.measure.session._ANCESTORS_AHEAD", 0):
-        yield
 
 
 @contextmanager

@@ -66,8 +66,8 @@ class Simulated:
     many of its case and side there were: what it raises, the session meets; where it returns the
     kind and message of a failure, the worker ends with them. ``growth`` is what a worker that
     measures it finds. ``delayed`` is how many bursts of each block the kernel keeps off their core,
-    for as long as two of their calls take. ``ancestors`` is what these did, ``living`` how many
-    have not ended; under ``slow_imports`` nobody sees one's imports end that does not wait for it.
+    for as long as two of their calls take. ``servers`` counts the processes that forked, ``living``
+    those that have not ended.
     ``begun`` is the side of each worker of a case, ``at_once`` how many lived together at most.
     """
 
@@ -88,11 +88,10 @@ class Simulated:
         self.growth = growth
         self.delayed = delayed
         self.started: Counter[tuple[str, str]] = Counter()
-        self.ancestors: list[str] = []
+        self.servers = 0
         self.living = 0
         self.begun: list[str] = []
         self.alive = self.at_once = 0
-        self.slow_imports = False
         self.time = 1000.0
 
     def now(self) -> float:
@@ -114,14 +113,16 @@ class Simulated:
         channel = SimulatedChannel(self, order, launch.environment, START_S)
         return Worker(order, channel, budget_end, clock=self.now)
 
-    def starter(self, order: WorkOrder, launch: Launch, *, budget_end: float) -> SimulatedStarter:
-        self.ancestors.append("starts")
+    def fork_server(
+        self, order: WorkOrder, launch: Launch, *, budget_end: float
+    ) -> SimulatedServer:
+        self.servers += 1
         self.living += 1
-        return SimulatedStarter(self, order, budget_end)
+        return SimulatedServer(self, order, budget_end)
 
 
-class SimulatedStarter:
-    """A starter or ancestor that is always fit."""
+class SimulatedServer:
+    """A process that forks workers, which is always fit to."""
 
     preloaded = None  # all that is simulated runs in this one process
 
@@ -135,11 +136,7 @@ class SimulatedStarter:
             self._worker.expect("imported", timeout_s)
         except WorkerEnded as ended:
             return ended.failure.message
-        self._executor.ancestors.append("imported")
         return ""
-
-    def has_imported(self) -> bool:
-        return not self._executor.slow_imports
 
     def move(self, cores: tuple[int, ...]) -> None:
         pass

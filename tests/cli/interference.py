@@ -76,7 +76,7 @@ case "$*" in
 esac
 exec {git} "$@"
 """
-_NO_STARTER = "[tool.perfci.quiet]\nfork = false  # a worker's parent is perfci itself\n"
+_NO_FORK_SERVER = "[tool.perfci.quiet]\nfork = false  # a worker's parent is perfci itself\n"
 
 
 def _quicker(session: dict[str, Any], times: int) -> dict[str, Any]:
@@ -95,7 +95,7 @@ class SteppedInto(Project):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self._make_steps()
-        self.write("pyproject.toml", f'{QUICK}pass_env = ["STEP_IN"]\n{_NO_STARTER}')
+        self.write("pyproject.toml", f'{QUICK}pass_env = ["STEP_IN"]\n{_NO_FORK_SERVER}')
         self.write("benchmarks/bench_two.py", _BENCHMARKS)
         self.write("lib.py", LIBRARY)
 

@@ -73,7 +73,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         patch.setattr("perfci.measure.progress.least_rounds", lambda rounds, *_, **__: rounds)
         report = project.report("run", "--rounds", "2", "--budget", "280s")
     assert report["failures"] == []
-    assert "by itself" not in str(report["notes"]), "there was no ancestor"
+    assert "by itself" not in str(report["notes"]), "there was no fork server"
     return report
 
 

@@ -95,10 +95,11 @@ def test_a_benchmark_that_deletes_its_tree_fails_and_the_report_is_there(ready: 
     ready.write(
         "benchmarks/bench_two.py",
         "import os, shutil\nimport perfci\n\n@perfci.benchmark\ndef deletes():\n"
-        "    shutil.rmtree(os.getcwd(), ignore_errors=True)\n    return lambda: 1\n",
+        "    shutil.rmtree(os.getcwd(), ignore_errors=True)\n    return lambda: 1\n"
+        "\n@perfci.benchmark\ndef finds_none():\n    return lambda: 1\n",
     )
     ready.commit("deletes")
-    # in the second round at the latest, the other case finds no tree
+    # in its second round at the latest, the other case of the file finds no tree
     report = ready.report("compare", "HEAD", "HEAD", "--allow-same-commit", "--rounds", "2", code=3)
     kinds = {(one["case"], one["kind"]) for one in report["failures"]}
     assert ("deletes", "deleted_tree") in kinds

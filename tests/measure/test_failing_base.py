@@ -96,8 +96,6 @@ def three_times_slower(workers: Simulated) -> None:
 def test_rounds_before_base_failed_count(project: Project, workers: Simulated) -> None:
     three_times_slower(workers)
     fail_base(workers, "SIGKILL", "crashed", in_round=7)
-    path = project.folder / "pyproject.toml"  # without ancestors, which count as rounds do
-    path.write_text(f"{path.read_text()}\n[tool.perfci.quiet]\nfork = false\n")
     report = compare(project, "--rounds", "8", code=1)
     row = rows(report, "case")["latency_p50"]
     assert (report["verdict"]["status"], row["status"]) == ("fail", "regressed")

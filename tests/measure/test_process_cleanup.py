@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from perfci.measure.executor import Starter
+from perfci.measure.executor import ForkServer
 from perfci.measure.pipes import PipeChannel
 from perfci.measure.workers import (
     ChildDescriptors,
@@ -61,7 +61,7 @@ def launch() -> Launch:
     return Launch(sys.executable, dict(os.environ), memory_limit=LIMIT)
 
 
-@pytest.fixture(params=["forked", "of an ancestor", "fresh"])
+@pytest.fixture(params=["forked", "of a fork server", "fresh"])
 def start(
     request: pytest.FixtureRequest, bench: Bench, launch: Launch
 ) -> Iterator[Callable[[ChildDescriptors], WorkerProcess]]:
@@ -71,15 +71,14 @@ def start(
         yield partial(SpawnedWorker, launch, str(bench.root))
         return
     order = replace(bench.order(), benchmark_files=(), benchmark_file=str(path))
-    if request.param == "of an ancestor":
+    if request.param == "of a fork server":
         order = replace(bench.order(), benchmark_files=(), preload=("subprocess",))
-    starter = Starter(order, launch, budget_end=math.inf)
+    server = ForkServer(order, launch, budget_end=math.inf)
     try:
-        until(starter.has_imported, "it never said that it has imported")
-        assert starter.imported(WITHIN_S) == ""
-        yield partial(starter.forked, {})
+        assert server.imported(WITHIN_S) == ""
+        yield partial(server.forked, {})
     finally:
-        starter.close()
+        server.close()
 
 
 def order_of(bench: Bench, case: str) -> WorkOrder:

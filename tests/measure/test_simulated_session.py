@@ -30,12 +30,19 @@ def hits():
     value = float(os.environ["HITS"])
     return int, perfci.metric("hits", lambda: value, gate="fail")
 """
+OTHER = """\
+import perfci
+
+@perfci.benchmark
+def other_{number}():
+    return int
+"""
 SAME = ("compare", "HEAD", "HEAD", "--allow-same-commit")
 
 
 def undecided(work: WorkOrder, number: int) -> float:
-    """Rounds 4.2 % up and down: nine of them leave it open at 5 %, and a few more might not."""
-    return 0.01 * math.exp(0.042 * (-1) ** number * (work.side == "head"))
+    """Rounds 5 % up and down: nine of them leave it open at 5 %, and a few more might not."""
+    return 0.01 * math.exp(0.05 * (-1) ** number * (work.side == "head"))
 
 
 @pytest.fixture
@@ -116,11 +123,23 @@ def test_an_undecided_metric_of_the_benchmark_gets_more_rounds_and_does_not_pass
     assert (report["verdict"]["status"], "hits" in reason) == ("inconclusive", True)
 
 
-def test_each_of_the_least_rounds_comes_from_an_ancestor_of_its_own(project: Project) -> None:
-    report = project.report(*SAME, "--rounds", "5", code=0)
-    for case in ("counting", "steady"):
-        row = rows(report, case)["latency_p50"]
-        assert (row["status"], row["ancestors"]) == ("unchanged", 5)
+def test_one_fork_server_of_a_file_gives_the_least_rounds_and_a_second_one_the_others(
+    project: Project, workers: Simulated
+) -> None:
+    project.report(*SAME, "--rounds", "5", code=0)
+    assert workers.servers == 1
+    project.report(*SAME, "--rounds", "5", "--keep-bursts", str(project.folder.parent), code=0)
+    assert workers.servers == 1 + 2
+
+
+def test_each_of_many_files_has_its_least_rounds_from_one_fork_server(
+    project: Project, workers: Simulated
+) -> None:
+    many = {f"benchmarks/bench_{n}.py": OTHER.format(number=n) for n in range(6)}
+    project.commit("many", **many)
+    project.report(*SAME, "-k", "other", "--rounds", "5", code=0)
+    assert workers.servers == 6
+    assert all(workers.started[f"other_{n}", "head"] == 5 for n in range(6))
 
 
 def test_a_case_that_no_round_left_could_decide_gets_none_and_is_named(
@@ -186,7 +205,7 @@ def test_no_round_begins_that_would_outlast_the_budget(
 
 def test_a_minimum_that_the_budget_cut_names_the_case(project: Project) -> None:
     allow(project, most=9)
-    report = project.report(*SAME, "--budget", "2.5s", "--rounds", "9")
+    report = project.report(*SAME, "--budget", "1.0s", "--rounds", "9")
     assert any("fewer rounds than the minimum" in note for note in report["notes"])
 
 

@@ -49,14 +49,6 @@ def test_a_replay_decides_what_the_session_would_have_and_stops_where_it_would(
     assert steady.seconds < slower.seconds
 
 
-def test_rounds_of_one_ancestor_are_replayed_as_such(session: KeptSession) -> None:
-    """After the least rounds the session took two of each ancestor; a change takes one of each."""
-    recorded = [kept.workers["head"].output.ancestor for kept in session.rounds if kept.case == 0]
-    assert len(set(recorded)) < len(recorded) == 20
-    (latency,) = (row for row in replay_of(session, "counting").rows if row.metric == "latency_p50")
-    assert latency.ancestors == 8
-
-
 def outcome(**changed: object) -> Outcome:
     made = {
         "kind": "tiny", "load": "below 2", "share": 0.0, "truth": 0.0, "policy": "5 %",

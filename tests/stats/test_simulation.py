@@ -46,7 +46,7 @@ def coverage(outcomes: Sequence[Outcome], ratio: float = 1.0) -> float:
     [
         "spread 2 %",
         "bimodal, half slow",
-        "ancestors 60 % apart",
+        "fork servers differ as rounds do",
         "serial 0.6",
         "heavy tails, t2",
         "one round in ten disturbed",

@@ -9,7 +9,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from perfci.finding import ANCESTORS_DIFFER, finding
 from perfci.model.report import Comparison
 from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.policy import Policy, is_within, worse_by
@@ -116,18 +115,6 @@ def test_where_pairs_are_not_known_as_ratios_the_row_stays(values: tuple[float, 
     assert without_extreme_pair(row) == row
 
 
-def test_rounds_of_shared_ancestors_leave_as_many_degrees_of_freedom_as_ancestors() -> None:
-    row = seen(0.0, 0.04, pairs=6)
-    shared = replace(row, ancestors=4)
-    assert chance(shared, POLICY, 1, 9) < chance(row, POLICY, 1, 9)
-
-
-def test_where_ancestors_differ_rounds_are_counted_by_them() -> None:
-    row = seen(0.0, 0.04)
-    shared = replace(row, ancestors=4, df=3.0, findings=(finding(ANCESTORS_DIFFER),))
-    assert chance(shared, POLICY, 1, 1) < chance(row, POLICY, 1, 1)
-
-
 def test_a_change_that_few_rounds_show_needs_as_many_as_make_it_believed() -> None:
     row = seen(0.2, 0.001, pairs=5)
     assert [chance(row, POLICY, 20, more) for more in (1, 2)] == [0.0, 1.0]
@@ -142,7 +129,7 @@ SLOW = Candidate("slow", "a.py", 1.0, (15,))
 OTHER = Candidate("other", "b.py", 1.0, (3,))
 
 
-def test_where_there_is_time_for_all_they_share_ancestors() -> None:
+def test_where_there_is_time_for_all_they_share_a_fork_server() -> None:
     assert next_cases((FAST, SLOW, OTHER), start_s=2.0, left_s=PLENTY) == ("fast", "slow", "other")
 
 

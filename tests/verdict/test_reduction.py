@@ -86,9 +86,9 @@ def test_what_is_compiled_into_an_empty_cache_is_no_early_call(compiled: dict[st
     assert cached.values["early_calls"] == pytest.approx(1.999)
 
 
-def test_a_worker_carries_the_number_of_its_ancestor() -> None:
-    output = reduce(raw([1]), case="c", side="head", round_number=1, cold_cache=False, ancestor=2)
-    assert output.ancestor == 2
+def test_a_worker_carries_the_number_of_its_fork_server() -> None:
+    output = reduce(raw([1]), case="c", side="head", round_number=1, cold_cache=False, server=2)
+    assert output.server == 2
 
 
 def test_a_percentile_with_too_few_samples_is_missing_and_says_how_many_it_needs() -> None:

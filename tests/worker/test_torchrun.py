@@ -53,7 +53,7 @@ def case():
 
 @pytest.fixture
 def bench(torch_bench: Bench) -> Bench:
-    """Workers that find torch imported, as those of an ancestor do."""
+    """Workers that find torch imported, as those of a fork server do."""
     return torch_bench
 
 

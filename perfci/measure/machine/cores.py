@@ -98,7 +98,7 @@ def plan_cores(
     """Return the plan: workers on the last cores, the parent on the rest, if any.
 
     ``cores`` 0 means up to four, with one left for the parent. ``threads`` 0 means one per core.
-    Only as many cores are used as the ``quota`` has whole ones: on more, ancestors that import
+    Only as many cores are used as the ``quota`` has whole ones: on more, processes that import
     while workers measure would use the quota up. ``cores`` is kept, even if that is more.
     Raises UsageError for more cores than there are: fewer would be another environment.
     """

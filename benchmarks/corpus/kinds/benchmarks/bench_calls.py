@@ -15,6 +15,6 @@ def _define(kind):
 
 for _kind in (
     *("tiny", "python", "eager", "training", "memory_bound", "allocating", "generate"),
-    *("tails", "memory"),
+    *("convolution", "attention", "tails", "memory"),
 ):
     globals()[_kind] = _define(_kind)

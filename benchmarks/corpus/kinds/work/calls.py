@@ -96,6 +96,26 @@ def tails():
     return call
 
 
+def convolution():
+    layer, x = torch.nn.Conv2d(4, 4, 3, padding=1), torch.randn(1, 4, 16, 16)
+    count = units(100)
+
+    @torch.no_grad()
+    def call():
+        y = x
+        for _ in range(count):
+            y = layer(y)
+        return y
+
+    return call
+
+
+def attention():
+    q = torch.randn(1, 2, 16, 16)
+    count = units(100)
+    return lambda: [torch.nn.functional.scaled_dot_product_attention(q, q, q) for _ in range(count)]
+
+
 def memory():
     """A call needs 100 pieces of half a MiB at once, and what is planted on top."""
     count = units(100, "memory")

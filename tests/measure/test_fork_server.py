@@ -1,4 +1,4 @@
-"""When both sides may have one ancestor, and what it imports: decided from what discovery saw."""
+"""When both sides may have one fork server, and what it imports, from what discovery saw."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from perfci.errors import Unusable
-from perfci.measure.executor import AncestorImports
-from perfci.measure.starters import compiler_in, preload_of, unlike_reason
+from perfci.measure.executor import ServerImports
+from perfci.measure.fork_servers import compiler_in, preload_of, unlike_reason
 from perfci.model.words import words
 from perfci.model.worker import Discovery, FileImports
 from perfci.worker.imports import (
@@ -46,7 +46,7 @@ def test_a_name_that_a_side_has_from_elsewhere_is_left_to_each_side() -> None:
         (replace(side("torch"), devices=("tpu",)), "the sides have different devices installed"),
     ],
 )
-def test_imports_that_depend_on_the_side_have_no_ancestor(head: Discovery, reason: str) -> None:
+def test_imports_that_depend_on_the_side_have_no_fork_server(head: Discovery, reason: str) -> None:
     why = preload_of({"base": side("torch"), "head": head}, FILE)
     assert not isinstance(why, tuple)
     assert words(why).startswith(reason)
@@ -56,19 +56,19 @@ def test_imports_that_depend_on_the_side_have_no_ancestor(head: Discovery, reaso
     ("preloaded", "reason"),
     [
         (
-            AncestorImports({"torch": "/lib/torch.py"}, FileImports(), "no torch"),
+            ServerImports({"torch": "/lib/torch.py"}, FileImports(), "no torch"),
             "a library cannot be",
         ),
         (
-            AncestorImports({"torch": "/lib/other.py"}, FileImports(), ""),
+            ServerImports({"torch": "/lib/other.py"}, FileImports(), ""),
             "base has another `torch`",
         ),
-        (AncestorImports({"yaml": "/lib/yaml.py"}, FileImports(), ""), "base has another `yaml`"),
-        (AncestorImports({}, FileImports(), ""), "head sets the variable OMP_NUM_THREADS as it"),
+        (ServerImports({"yaml": "/lib/yaml.py"}, FileImports(), ""), "base has another `yaml`"),
+        (ServerImports({}, FileImports(), ""), "head sets the variable OMP_NUM_THREADS as it"),
     ],
 )
-def test_an_ancestor_that_is_another_process_than_a_fresh_one_is_refused(
-    preloaded: AncestorImports, reason: str
+def test_a_fork_server_that_is_another_process_than_a_fresh_one_is_refused(
+    preloaded: ServerImports, reason: str
 ) -> None:
     head = side("torch", environment=("OMP_NUM_THREADS=4",))
     why = unlike_reason(preloaded, {"base": side("torch"), "head": head}, FILE)
@@ -76,16 +76,16 @@ def test_an_ancestor_that_is_another_process_than_a_fresh_one_is_refused(
     assert words(why).startswith(reason)
 
 
-def test_an_ancestor_that_did_what_fresh_processes_did_is_accepted() -> None:
+def test_a_fork_server_that_did_what_fresh_processes_did_is_accepted() -> None:
     did = side("torch", environment=("BY_TORCH=1",))
-    preloaded = AncestorImports(
+    preloaded = ServerImports(
         {"torch": "/lib/torch.py", "perfci.api": "/x"}, FileImports(environment=("BY_TORCH=1",)), ""
     )
     assert unlike_reason(preloaded, {"base": did, "head": did}, FILE) is None
 
 
 def test_a_package_of_the_compilers_that_a_side_has_in_its_tree_is_its_own() -> None:
-    preloaded = AncestorImports({}, FileImports(), "", compiler=("mpmath", "sympy"))
+    preloaded = ServerImports({}, FileImports(), "", compiler=("mpmath", "sympy"))
     sides = {"base": side("torch"), "head": side("torch")}
     assert unlike_reason(preloaded, sides, FILE) is None
     why = unlike_reason(preloaded, sides, FILE, lambda name: "head" if name == "sympy" else "")
