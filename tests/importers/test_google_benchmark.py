@@ -65,17 +65,43 @@ def test_an_unknown_unit_and_a_strange_entry_are_skipped() -> None:
     assert [one.what for one in foreign.skipped] == ["benchmark 1", "benchmark 2", "benchmark 3"]
 
 
-@pytest.mark.parametrize("written", ["NaN", "Infinity", "-Infinity"])
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        ("nan", None),
+        ("-nan(ind)", None),
+        ("inf", None),
+        ("-inf", None),
+        ("NaN", None),
+        ("-Infinity", None),
+        ("12%", 0.12),
+        ("12,5 %", 0.125),
+        ("1,5", 1.5),
+        ("-1,5e+03", -1500.0),
+        ('7 "other": 8', 7.0),
+        ('"12% of 1,5: nan"', ...),
+    ],
+)
 @pytest.mark.parametrize("key", ["ratio", "real_time"])
-def test_a_value_that_is_not_finite_is_named(written: str, key: str) -> None:
+def test_what_can_be_read_of_damaged_numbers_is_read_and_the_rest_is_named(
+    written: str, value: float | None, key: str
+) -> None:
     file = plain("google-benchmark-small.json")
     entry = {"name": "a", "run_name": "a", "time_unit": "s", "real_time": 3, "cpu_time": 4}
     file["benchmarks"] = [entry | {key: "@"}, {**entry, "name": "b", "run_name": "b"}]
-    foreign = read_foreign(json.dumps(file).replace('"@"', written).encode(), "out.json")
-    means = {name[-1] for name, metric in points(foreign) if metric == "latency_mean"}
-    assert means == ({"a", "b"} if key == "ratio" else {"b"})
+    text = json.dumps(file).replace('"@"', written)
+    foreign = read_foreign(text.encode(), "out.json")
+    found = points(foreign)
+    case = next((name for name, _ in found if name.endswith("a")), "")
+    assert [name for name, metric in found if metric == "latency_mean" and name.endswith("b")]
     metric = "ratio" if key == "ratio" else "latency_mean"
-    assert metric in " ".join(skipped.what for skipped in foreign.skipped)
+    if value is ...:  # a text is no counter
+        assert (case, metric) not in found
+    elif value is None or (key == "real_time" and value < 0):
+        assert (case, metric) not in found
+        assert metric in " ".join(skipped.what for skipped in foreign.skipped)
+    else:
+        assert found[case, metric].value == pytest.approx(value)
 
 
 @pytest.mark.parametrize("end", ["", '"real_time": 1.5', ", nan"])

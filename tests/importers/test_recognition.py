@@ -68,6 +68,21 @@ def test_what_is_no_json_is_a_damaged_file(text: bytes, said: str) -> None:
     assert caught.value.message.startswith("results.json ")
 
 
+@pytest.mark.parametrize(
+    ("text", "cut"),
+    [
+        (b'{"a": nan}', False), (b'{"a": 12%}', False), (b'{"a": 1,5}', False),
+        (b'[{"a": -inf}]\n', False), (b'{"a": 1', True), (b'{"a": [1, 2]', True),
+        (b'{"a": "x', True), (b'{"a": tru', True),
+    ],
+)  # fmt: skip
+def test_only_a_file_that_ends_too_early_is_said_to_be_cut_off(text: bytes, cut: bool) -> None:
+    with pytest.raises(DamagedFile) as refused:
+        read(text)
+    assert ("cut off" in refused.value.advice) is cut
+    assert ("mend that place" in refused.value.advice) is not cut
+
+
 @pytest.mark.parametrize("file", [[], 3, {}, {"a\n\x00": 2}], ids=str)
 def test_json_that_is_no_result_is_refused(file: Any) -> None:
     with pytest.raises(UsageError) as caught:

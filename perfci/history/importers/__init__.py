@@ -169,8 +169,15 @@ def _nearest(companions: Mapping[str, Any], path: str, name: str) -> Any:
 
 
 def _load(content: bytes, name: str) -> Any:
+    from perfci.history.importers.google_benchmark import mended  # it imports this module
+
     try:
-        plain = json.loads(content.decode("utf-8-sig"))
+        text = content.decode("utf-8-sig")
+        try:
+            plain = json.loads(text)
+        except json.JSONDecodeError:
+            if (plain := mended(text)) is None:
+                raise
         if b"\\ud" in content.lower():  # half of a surrogate pair can't be encoded: replace it
             plain = json.loads(json.dumps(plain, ensure_ascii=False).encode("utf-8", "replace"))
         return plain
@@ -178,8 +185,16 @@ def _load(content: bytes, name: str) -> Any:
         raise DamagedFile(
             "foreign-damaged",
             f"{visible(name, 300)} can't be read: {visible(str(error), 300)}",
-            "Get it again, or let its tool write it again: it may have been cut off.",
+            _advice(error),
         ) from error
+
+
+def _advice(error: Exception) -> str:
+    """Return what to do about a file that isn't JSON: get it again where it ends too early."""
+    whole = isinstance(error, json.JSONDecodeError) and error.doc.rstrip().endswith(("}", "]"))
+    if whole and error.pos < len(error.doc.rstrip()):  # type: ignore[attr-defined]
+        return "There it isn't JSON: let its tool write it again, or mend that place by hand."
+    return "It may have been cut off while it was written or copied: get it again."
 
 
 class RunBuilder:

@@ -6,6 +6,7 @@ not in the file: the median, or else the mean.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import statistics
@@ -44,6 +45,14 @@ _COUNTERS: Mapping[str, tuple[str, str, Direction]] = {
     "allocs_per_iter": ("allocs_per_iter", "count", "lower"),
 }
 """Metric, unit and direction of the library's own counters."""
+_TEXT = r'"(?:\\.|[^"\\])*"'
+_VALUE = re.compile(
+    rf"({_TEXT})|(:\s*)(?:[-+]?(?:nan|inf)[a-z]*(?:\([^)]*\))?"
+    r"|(-?\d+(?:[.,]\d+)?(?:e[-+]?\d+)?)(\s*%)?)",
+    re.IGNORECASE,
+)
+"""Matches a text, a value that is no number, or a number, perhaps with a decimal comma or a %."""
+_NO_COMMA = re.compile(rf"({_TEXT}|[\w}}\]])\s+(?={_TEXT}\s*:)")
 _COMMITS = ("git_commit", "git_sha", "git_hash", "commit", "commit_hash", "sha", "revision")
 """Keys under which users add the commit to the context."""
 
@@ -75,6 +84,26 @@ class _GoogleEntry:
 class _GoogleFile:
     context: dict[str, Any]
     benchmarks: list[Any]
+
+
+def mended(text: str) -> Any:
+    """Return the file that the library's printer meant by ``text``, or None for any other text.
+
+    It writes ``nan``, ``-inf`` and ``12%``, a locale's ``1,5``, and forgets a comma after a member.
+    """
+
+    def plain(match: re.Match[str]) -> str:
+        text, colon, number, percent = match.groups()
+        if text or (number and "," not in number and not percent):
+            return match[0]
+        value = float((number or "nan").replace(",", "."))
+        return f"{colon}{value / 100 if percent else value!r}".replace("nan", "NaN")
+
+    try:
+        file = json.loads(_NO_COMMA.sub(r"\1, ", _VALUE.sub(plain, text)))
+    except ValueError:
+        return None
+    return file if recognised(file) else None
 
 
 def recognised(plain: Any) -> bool:
