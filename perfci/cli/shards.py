@@ -193,4 +193,4 @@ def merge_command(
 def merged_code(merged: MergedReport, *, strict: bool) -> int:
     """Return the exit code of a merged report, which never passes where it lacks a shard."""
     code = exit_code(merged.report, strict=strict)
-    return EXIT_NO_VERDICT if merged.incomplete and code == EXIT_PASS else code
+    return EXIT_NO_VERDICT if merged.report.missing and code == EXIT_PASS else code

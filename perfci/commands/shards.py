@@ -255,13 +255,12 @@ def _last_lines(folder: Path, number: int, count: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class MergedReport:
-    """One environment's report. ``incomplete``: a shard is missing.
+    """One environment's report.
 
     ``outputs`` are its own files. ``shown`` are the texts for standard output.
     """
 
     report: Report
-    incomplete: bool
     outputs: Mapping[str, Path]
     shown: Sequence[Clean]
 
@@ -283,13 +282,13 @@ def merge_reports(
     merged = merge(named, policy, expect=expect, notes=notes)
     results: list[MergedReport] = []
     texts: dict[Path, str] = {}
-    for each in merged:
-        own = outputs if len(merged) == 1 else _named_by_environment(outputs, each.report)
+    for report in merged:
+        own = outputs if len(merged) == 1 else _named_by_environment(outputs, report)
         check_writable(own)
-        made = rendered(each.report, own)
+        made = rendered(report, own)
         shown = [text for path, text in made.items() if path == STANDARD_OUTPUT]
         texts |= {path: text for path, text in made.items() if path != STANDARD_OUTPUT}
-        results.append(MergedReport(each.report, bool(each.missing), own, shown))
+        results.append(MergedReport(report, own, shown))
     write_files(texts)
     return tuple(results)
 

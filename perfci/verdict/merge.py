@@ -7,7 +7,7 @@ and nothing here relies on them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from perfci.errors import UsageError
 from perfci.finding import NOTHING_EXERCISED, Finding, Reason
@@ -104,21 +104,13 @@ def _require_alike(named: Sequence[Named], traits: _Traits, advice: str) -> None
                 )
 
 
-@dataclass(frozen=True, slots=True)
-class Merged:
-    """One environment's report, and the shards that it lacks."""
-
-    report: Report
-    missing: tuple[Shard, ...] = ()
-
-
 def merge(
     named: Sequence[Named],
     policy: Policy,
     *,
     expect: int | None = None,
     notes: Sequence[str] = (),
-) -> tuple[Merged, ...]:
+) -> tuple[Report, ...]:
     """Return one report for each environment of the shards' reports, by the environment's key.
 
     Raises UsageError if they are not parts of one report. ``expect`` is the number of shards that
@@ -137,7 +129,7 @@ def _merged(
     shards: Mapping[Shard, Report],
     policy: Policy,
     notes: Sequence[str],
-) -> Merged:
+) -> Report:
     parts = tuple(shards.values())
     count = next(iter(shards)).count
     all_shards = (Shard(number, count) for number in range(1, count + 1))
@@ -151,7 +143,7 @@ def _merged(
     all_notes = dict.fromkeys((*known, *notes))
     joined = replace(_as_one_session(parts, rows), notes=tuple(all_notes))
     report = with_verdict(replace(joined, missing=tuple(map(str, missing))), policy)
-    return Merged(replace(report, verdict=_incomplete(report.verdict, missing)), missing)
+    return replace(report, verdict=_incomplete(report.verdict, missing))
 
 
 def _as_one_session(parts: Sequence[Report], rows: tuple[Comparison, ...]) -> Report:

@@ -195,8 +195,8 @@ def judged(kept: Kept) -> dict[str, Any]:
         "interrupted": _compared(kept, ended="interrupted"),
         "run": _alone(kept),
         **{name: _decided(report) for name, (_, report) in checks.items()},
-        "merged": whole.report,
-        "incomplete": half.report,
+        "merged": whole,
+        "incomplete": half,
         "enforced": enforced(_passing(compared), STRICT, {"drawn": None}),
         "enforced-check": enforced(_passing(_checked_report(kept)), STRICT),
     }

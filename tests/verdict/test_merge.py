@@ -13,10 +13,9 @@ from perfci.model.run import Environment, Side
 from perfci.report.exporters.json import render as render_json
 from perfci.report.reading import read_report
 from perfci.verdict.decision import failure_rows
-from perfci.verdict.merge import Merged, merge
+from perfci.verdict.merge import merge
 from perfci.verdict.policy import Policy
 from perfci.verdict.row_status import adjust
-from perfci.verdict.shards import Shard
 from tests.verdict.shards import POLICY, paired, shard, stored
 from tests.verdict.workers import failure, held_to
 
@@ -25,14 +24,14 @@ OTHER = Environment("linux-x86_64-cpu-5e6f7a8b", {"cpu": "Intel Xeon"})
 
 def merge_all(
     *reports: Report, policy: Policy = POLICY, expect: int | None = None
-) -> tuple[Merged, ...]:
+) -> tuple[Report, ...]:
     named = [(f"part-{number}.json", report) for number, report in enumerate(reports, start=1)]
     return merge(named, policy, expect=expect)
 
 
 def merged(*reports: Report, **options: Any) -> Report:
     (one,) = merge_all(*reports, **options)
-    return one.report
+    return one
 
 
 def row_of(report: Report, case: str) -> Comparison:
@@ -102,14 +101,13 @@ def test_one_shard_of_one_and_a_whole_report_stay_as_they_are() -> None:
 
 def test_a_missing_shard_is_never_a_pass() -> None:
     (one,) = merge_all(*(shard(number, 4, paired(f"case-{number}")) for number in (1, 3, 4)))
-    assert one.missing == (Shard(2, 4),)
-    assert one.report.verdict.status == "inconclusive"
-    assert one.report.verdict.reasons == ("incomplete: shard 2 of 4 is missing",)
-    assert one.report.missing == ("2/4",)
-    assert read_report(render_json(one.report)) == one.report
-    (again,) = merge_all(one.report)
+    assert one.verdict.status == "inconclusive"
+    assert one.verdict.reasons == ("incomplete: shard 2 of 4 is missing",)
+    assert one.missing == ("2/4",)
+    assert read_report(render_json(one)) == one
+    (again,) = merge_all(one)
     assert again.missing == one.missing
-    assert again.report.verdict == one.report.verdict
+    assert again.verdict == one.verdict
 
 
 def test_all_missing_shards_are_named() -> None:
@@ -197,19 +195,19 @@ def test_each_environment_has_its_own_report() -> None:
         for environment, ratio in ((shard(1, 1).environment, 1.0), (OTHER, 1.2))
     ]
     first, second = merge_all(*reversed(parts))
-    assert (first.report.environment.key, first.report.verdict.status) == (
+    assert (first.environment.key, first.verdict.status) == (
         "linux-x86_64-cpu-1a2b3c4d",
         "pass",
     )
-    assert (second.report.environment.key, second.report.verdict.status) == (OTHER.key, "fail")
+    assert (second.environment.key, second.verdict.status) == (OTHER.key, "fail")
     assert first.missing == second.missing == ()
 
 
 def test_a_shard_that_another_machine_measured_is_missing() -> None:
     parts = shard(1, 2, *ALIKE[0]), shard(2, 2, *ALIKE[1], environment=OTHER)
     first, second = merge_all(*parts)
-    assert first.report.verdict.reasons == ("incomplete: shard 2 of 2 is missing",)
-    assert second.missing == (Shard(1, 2),)
+    assert first.verdict.reasons == ("incomplete: shard 2 of 2 is missing",)
+    assert second.missing == ("1/2",)
 
 
 def test_a_failure_that_two_shards_tell_is_there_once() -> None:
