@@ -27,6 +27,7 @@ from perfci.model.report import Comparison
 from perfci.outputs import Say
 from perfci.report.clean import clean_line
 from perfci.units import counted, first_of
+from perfci.verdict.policy import Policy
 
 if TYPE_CHECKING:
     from perfci.commands.history import Recorder
@@ -123,9 +124,10 @@ def _with_newer_base(
 def _with_changed_rules(project: Project, report: Report, base: ResolvedRev) -> Report:
     """Add a note if the rules that decided are not those of base's own configuration."""
     texts = ((name, file_at(project.repository, base.commit, name)) for name in _FILES)
+    configured = (parse_config(text, name).policy for name, text in texts if text is not None)
     try:
-        bases = next(parse_config(text, name).policy for name, text in texts if text is not None)
-    except (StopIteration, UsageError):  # base isn't configured, or for another version of perfci
+        bases = next(configured, Policy())
+    except UsageError:  # base is configured for another version of perfci
         return report
     ours = project.config.policy
     changed = [name for name in _RULES if getattr(ours, name) != getattr(bases, name)]

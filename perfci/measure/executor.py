@@ -86,12 +86,14 @@ class ServerImports:
     """A fork server's imports: each module's file, what importing did, and why it failed.
 
     ``compiler``: the packages that only torch's compiler brought in. They are not in ``modules``.
+    ``missing``: the packages that a library asked for in vain.
     """
 
     modules: Mapping[str, str]
     imports: FileImports
     failed: str
     compiler: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
 
 
 class ForkServer:
@@ -131,6 +133,7 @@ class ForkServer:
                     self._worker.field(answer, "imports", FileImports),
                     self._worker.field(answer, "failed", str),
                     self._worker.field(answer, "compiler", tuple[str, ...]),
+                    self._worker.field(answer, "missing", tuple[str, ...]),
                 )
             return self._worker.field(answer, "unfit", str)
         except WorkerEnded as ended:

@@ -284,7 +284,7 @@ def _differences(
 ) -> Iterator[Finding]:
     if preloaded.failed:
         yield finding("server-failed", message=preloaded.failed)
-    for package in preloaded.compiler:
+    for package in (*preloaded.compiler, *preloaded.missing):
         if side := owner(package):
             yield finding("server-module", side=side, module=package)
     for side, preloads in discovered.items():

@@ -210,7 +210,8 @@ def import_libraries(order: WorkOrder) -> tuple[dict[str, object], int]:
     Return a report of the imports for the parent, and the time of the compiler's import in ns.
     """
     before = modules()
-    record = ImportRecord()
+    record, asked = ImportRecord(), _AskedFor()
+    sys.meta_path.insert(0, asked)
     with record.during(""):
         failed = _import_each(order.preload or ())
         # what torch's compiler chose is undone: here, and by ``use_own_places``
@@ -223,6 +224,7 @@ def import_libraries(order: WorkOrder) -> tuple[dict[str, object], int]:
             failed = _import_each(importable(order.compiler))
         tempfile.tempdir = None  # each worker has its own
         compiler_ns = monotonic_ns() - began_ns
+    sys.meta_path.remove(asked)
     known = {name.partition(".")[0] for name in (*before, *loaded)}
     later = {name.partition(".")[0] for name in modules()} - known
     answer: dict[str, object] = {
@@ -230,8 +232,21 @@ def import_libraries(order: WorkOrder) -> tuple[dict[str, object], int]:
         "imports": asdict(record.of("")),
         "modules": loaded,
         "compiler": tuple(sorted(later)),
+        "missing": tuple(sorted(asked.packages - known - later)),
     }
     return answer, compiler_ns
+
+
+class _AskedFor:
+    """A finder that finds nothing, and notes the packages that imports ask for."""
+
+    def __init__(self) -> None:
+        self.packages: set[str] = set()
+
+    def find_spec(self, name: str, path: object = None, _: object = None) -> None:
+        """Note a package. A library may use what a side's tree has by that name."""
+        if path is None:
+            self.packages.add(name)
 
 
 def _import_each(names: Sequence[str]) -> str:

@@ -86,3 +86,15 @@ def test_rules_that_head_changes_are_named(
     report = project.report("compare", "HEAD~1", "HEAD", "--rounds", "2")
     notes = [note for note in report["notes"] if "other rules than in HEAD~1" in note]
     assert [named in note for note in notes] == ([True] if named else [])
+
+
+def test_rules_are_named_where_base_has_no_configuration(project: Project) -> None:
+    path = project.folder / "pyproject.toml"
+    rules = f"{path.read_text()}\n[tool.perfci.metrics.latency_p95]\ngate = 'info'\n"
+    path.unlink()
+    project.counting(1000)
+    project.commit("base")
+    path.write_text(rules)
+    project.commit("head")
+    report = project.report("compare", "HEAD~1", "HEAD", "--rounds", "2")
+    assert any("other rules than in HEAD~1" in note for note in report["notes"])

@@ -84,8 +84,11 @@ def test_a_fork_server_that_did_what_fresh_processes_did_is_accepted() -> None:
     assert unlike_reason(preloaded, {"base": did, "head": did}, FILE) is None
 
 
-def test_a_package_of_the_compilers_that_a_side_has_in_its_tree_is_its_own() -> None:
-    preloaded = ServerImports({}, FileImports(), "", compiler=("mpmath", "sympy"))
+@pytest.mark.parametrize("asked_for", ["compiler", "missing"])
+def test_a_package_that_libraries_use_and_a_side_has_in_its_tree_is_its_own(
+    asked_for: str,
+) -> None:
+    preloaded = ServerImports({}, FileImports(), "", **{asked_for: ("mpmath", "sympy")})
     sides = {"base": side("torch"), "head": side("torch")}
     assert unlike_reason(preloaded, sides, FILE) is None
     why = unlike_reason(preloaded, sides, FILE, lambda name: "head" if name == "sympy" else "")

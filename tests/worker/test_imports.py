@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from perfci.model.worker import FileImports
+from perfci.model.worker import FileImports, WorkOrder
 from perfci.worker.imports import ImportRecord
 from perfci.worker.loading import load
+from perfci.worker.main import import_libraries
 
 
 class Folders:
@@ -69,3 +70,18 @@ def test_what_own_code_and_libraries_do_to_the_environment_is_known(
     )  # fmt: skip
     monkeypatch.delenv("OWN")
     assert did.environment == ("OWN=1", "GONE", "LIBRARYS=2", "LIBRARYS")
+
+
+def test_what_a_library_asks_for_in_vain_is_noted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "asks_in_vain.py").write_text(
+        "import importlib.util\nimportlib.util.find_spec('gone_accel')\n"
+        "try:\n    import gone_plugin.part\nexcept ImportError:\n    pass\nimport json\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    finders = list(sys.meta_path)
+    order = WorkOrder("", (), side="base", preload=("asks_in_vain",))
+    answer, _ = import_libraries(order)
+    assert answer["missing"] == ("gone_accel", "gone_plugin")
+    assert sys.meta_path == finders
