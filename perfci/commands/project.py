@@ -143,9 +143,11 @@ def interpreter(
         trouble = _trouble_with(python) if python else "is not an executable Python"
     if trouble:
         source = option if given else "--python, or `python` in the configuration"
+        if config.launcher:
+            source += f", or `launcher`, {' '.join(config.launcher)}"
         raise UsageError(
             "no-python",
-            f"{named} {trouble}",
+            f"{' '.join((*config.launcher, named))} {trouble}",
             f"Workers need Python 3.11 or newer: correct {source}. In your project's environment, "
             "`python -c 'import sys; print(sys.executable)'` prints the path.",
         )

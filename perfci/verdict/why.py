@@ -176,7 +176,7 @@ def _concerns(difference: Difference, row: Comparison) -> bool:
 def _same_direction(difference: Difference, row: Comparison) -> bool:
     """Say whether row and difference moved the same way. A difference without a size goes both."""
     worse = 1 if row.direction == "lower" else -1
-    way = worse if row.status == "regressed" else -worse
+    way = -worse if row.status == "improved" else worse
     return (difference.seconds or difference.bytes) * way >= 0
 
 

@@ -210,8 +210,8 @@ def import_libraries(order: WorkOrder) -> tuple[dict[str, object], int]:
     Return a report of the imports for the parent, and the time of the compiler's import in ns.
     """
     before = modules()
-    record, asked = ImportRecord(), _AskedFor()
-    sys.meta_path.insert(0, asked)
+    record, requests = ImportRecord(), _AskedFor()
+    sys.meta_path.insert(0, requests)
     with record.during(""):
         failed = _import_each(order.preload or ())
         # what torch's compiler chose is undone: here, and by ``use_own_places``
@@ -224,7 +224,7 @@ def import_libraries(order: WorkOrder) -> tuple[dict[str, object], int]:
             failed = _import_each(importable(order.compiler))
         tempfile.tempdir = None  # each worker has its own
         compiler_ns = monotonic_ns() - began_ns
-    sys.meta_path.remove(asked)
+    sys.meta_path.remove(requests)
     known = {name.partition(".")[0] for name in (*before, *loaded)}
     later = {name.partition(".")[0] for name in modules()} - known
     answer: dict[str, object] = {
@@ -232,7 +232,7 @@ def import_libraries(order: WorkOrder) -> tuple[dict[str, object], int]:
         "imports": asdict(record.of("")),
         "modules": loaded,
         "compiler": tuple(sorted(later)),
-        "missing": tuple(sorted(asked.packages - known - later)),
+        "missing": tuple(sorted(requests.packages - known - later)),
     }
     return answer, compiler_ns
 

@@ -30,6 +30,7 @@ def test_what_goes_the_other_way_explains_nothing() -> None:
     faster = Difference("operators", "operator-calls", seconds=-9e-4, metric="latency")
     worse, better = (replace(bare("a", way, ""), metric="latency_p50") for way in WAYS)
     assert ranked((faster, SLOW), (worse,)) == (SLOW, faster)
+    assert ranked((faster, SLOW), (replace(worse, status="inconclusive"),)) == (SLOW, faster)
     assert ranked((SLOW, faster), (better,)) == (faster, SLOW)
 
 
