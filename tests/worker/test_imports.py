@@ -83,5 +83,5 @@ def test_what_a_library_asks_for_in_vain_is_noted(
     finders = list(sys.meta_path)
     order = WorkOrder("", (), side="base", preload=("asks_in_vain",))
     answer, _ = import_libraries(order)
-    assert answer["missing"] == ("gone_accel", "gone_plugin")
+    assert {"gone_accel", "gone_plugin"} <= {*answer["missing"]}  # a loaded torch has its own
     assert sys.meta_path == finders
