@@ -99,7 +99,7 @@ def record(kind: str, *, fresh: bool) -> None:
         subprocess.run([*git, "commit", "--quiet", "--message=Perturb"], check=True)
         code = PATCHED.format(rounds=FORKS * len(MODES))
         command = [sys.executable, "-c", code, "compare", "main", "main", "-k", kind, "--all"]
-        command += ["--allow-same-commit", "--no-why", "--quiet", "--budget", "1200s"]
+        command += ["--allow-same-commit", "--set", "why=false", "--quiet", "--budget", "1200s"]
         command += ["--keep-bursts", str(kept)]
         subprocess.run(command, cwd=repository, check=False)
         (file,) = kept.iterdir()

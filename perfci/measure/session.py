@@ -257,7 +257,7 @@ class Session:
     def _pass(self, states: Sequence[CaseState]) -> str:
         """Measure one round of each case. Return what ended the session early, or ""."""
         for state in states:
-            if not self._affordable([state]):
+            if not self._is_affordable(state):
                 continue
             later = state.rounds >= self._needs.minimum_rounds(state)
             measured = False
@@ -282,9 +282,9 @@ class Session:
         chosen = {state.case.id for state in states}
         return in_groups([state for state in self._budget.order if state.case.id in chosen], group)
 
-    def _affordable(self, waiting: list[CaseState]) -> list[CaseState]:
-        """Return those of ``waiting`` that the budget is enough for."""
-        return self._budget.enough_for(waiting, self._family, **self._times())
+    def _is_affordable(self, state: CaseState) -> bool:
+        """Return whether the budget is enough for the case's least rounds, as far as known."""
+        return bool(self._budget.enough_for([state], self._family, **self._times()))
 
     def _round(self, state: CaseState, servers: OpenServers | None) -> bool:
         """Measure one round. Return False if a worker differed from a fresh process.

@@ -110,10 +110,11 @@ def caveat_of_servers(
     base: Sequence[float], head: Sequence[float], servers: Sequence[int]
 ) -> Finding | None:
     """Return a caveat if rounds of the first fork server differ from the later ones, or None."""
-    changes = [math.log(ratio) for ratio in _ratios(base, head) if 0.0 < ratio < math.inf]
-    known = list(zip(changes, servers, strict=False))
-    first = [change for change, server in known if server == servers[0]]
-    later = [change for change, server in known if server != servers[0]]
+    first: list[float] = []
+    later: list[float] = []
+    for ratio, server in zip(_ratios(base, head), servers, strict=False):  # perhaps no ratios
+        if 0.0 < ratio < math.inf:
+            (first if server == servers[0] else later).append(math.log(ratio))
     if min(len(first), len(later)) < _FEWEST_OF_A_SERVER:
         return None
     p = welch_t(first, later).p

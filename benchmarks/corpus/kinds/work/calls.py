@@ -25,9 +25,8 @@ def python():
     return lambda: [json.loads(text)["id"] for text in texts]
 
 
-def eager():
-    layer, x = torch.nn.Linear(64, 64), torch.randn(4, 64)
-    count = units(100)
+def repeated(layer, x, count):
+    """Return a call that applies the layer ``count`` times."""
 
     @torch.no_grad()
     def call():
@@ -37,6 +36,10 @@ def eager():
         return y
 
     return call
+
+
+def eager():
+    return repeated(torch.nn.Linear(64, 64), torch.randn(4, 64), units(100))
 
 
 def training():
@@ -97,17 +100,8 @@ def tails():
 
 
 def convolution():
-    layer, x = torch.nn.Conv2d(4, 4, 3, padding=1), torch.randn(1, 4, 16, 16)
-    count = units(100)
-
-    @torch.no_grad()
-    def call():
-        y = x
-        for _ in range(count):
-            y = layer(y)
-        return y
-
-    return call
+    layer = torch.nn.Conv2d(4, 4, 3, padding=1)
+    return repeated(layer, torch.randn(1, 4, 16, 16), units(100))
 
 
 def attention():

@@ -2,6 +2,7 @@
 
 import torch
 
+from work.calls import repeated
 from work.planted import units
 
 
@@ -9,13 +10,4 @@ def compiled():
     layer = torch.compile(
         torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.GELU(), torch.nn.Linear(64, 64))
     )
-    x, count = torch.randn(16, 64), units(50)
-
-    @torch.no_grad()
-    def call():
-        y = x
-        for _ in range(count):
-            y = layer(y)
-        return y
-
-    return call
+    return repeated(layer, torch.randn(16, 64), units(50))
