@@ -174,7 +174,9 @@ class ForkServer:
         answer = None
         while answer is None:
             answer = self._next("forked", time.monotonic() + _FORK_S)
-        return ForkedWorker(self, self._worker.field(answer, "pid", int), token)
+        pid = self._worker.field(answer, "pid", int)
+        self._codes.pop(pid, None)  # an earlier worker's, whose pid the system has given again
+        return ForkedWorker(self, pid, token)
 
     def code_of(self, pid: int, within_s: float) -> int | None:
         """Return a worker's exit code, or None while it lives on. Raises WorkerEnded."""

@@ -54,15 +54,16 @@ class Warm:
         socket.send_fds(self._link, [json.dumps(asked).encode()], ends)
         while "pid" not in (answer := self._answer()):
             pass
+        self._ended.pop(answer["pid"], None)  # of an earlier process that nobody waited for
         return answer["pid"]
 
     def ended(self, pid: int, within_s: float | None) -> int:
-        """Return how the process ``pid`` ended."""
+        """Return the exit code of process ``pid``, once: a later process may get the same pid."""
         self._link.settimeout(within_s)
         while pid not in self._ended:
             self._answer()
         self._link.settimeout(_START_S)
-        return os.waitstatus_to_exitcode(self._ended[pid])
+        return os.waitstatus_to_exitcode(self._ended.pop(pid))
 
     def _answer(self) -> dict[str, int]:
         said = self._link.recv(_MESSAGE)
@@ -83,9 +84,12 @@ class WarmWorker:
     def __init__(self, warm: Warm, pid: int) -> None:
         self._warm = warm
         self.pid = pid
+        self._code: int | None = None
 
     def wait(self, within_s: float | None = None) -> int:
-        return self._warm.ended(self.pid, within_s)
+        if self._code is None:
+            self._code = self._warm.ended(self.pid, within_s)
+        return self._code
 
 
 def _import_torch() -> None:

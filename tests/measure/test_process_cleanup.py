@@ -142,6 +142,30 @@ def test_a_worker_that_lives_is_killed_with_its_group(
     until(lambda: is_gone(int(told.read_text())), "its child lives on")
 
 
+def test_a_pid_that_is_used_again_has_no_exit_code_yet(
+    bench: Bench, launch: Launch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = ForkServer(replace(bench.order(), preload=()), launch, budget_end=math.inf)
+    try:
+        assert server.imported(WITHIN_S) == ""
+        messages: list[dict[str, object]] = [
+            {"say": "forked", "pid": 7},
+            {"say": "ended", "pid": 7, "code": 0},
+            {"say": "forked", "pid": 7},
+        ]
+        monkeypatch.setattr(
+            server._worker, "receive", lambda _: messages.pop(0) if messages else None
+        )
+        ends = ChildDescriptors(*os.pipe(), os.open(os.devnull, os.O_WRONLY))
+        server.forked({}, ends)
+        assert server.forked({}, ends).wait(0) is None
+        for end in (ends.orders, ends.results, ends.output):
+            os.close(end)
+    finally:
+        monkeypatch.undo()
+        server.close()
+
+
 def test_a_worker_fails_at_its_memory_limit(
     bench: Bench, start: Callable[[ChildDescriptors], WorkerProcess]
 ) -> None:
