@@ -86,7 +86,7 @@ def build(repository: Path) -> None:
 
 def branch(name: str) -> str:
     """Return the branch of a variant."""
-    return name.replace(" ", "-").replace("%", "percent")
+    return name.replace(" ", "-")
 
 
 def compared(repository: Path, variant: str) -> dict[str, Any]:

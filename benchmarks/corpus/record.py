@@ -99,7 +99,3 @@ def main(words: list[str]) -> int:
     given = parser.parse_args(words)
     print(record(given.words, given.share, given.burners, given.budget))
     return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))

@@ -167,11 +167,7 @@ def _threshold(row: Comparison) -> float:
     return row.threshold / row.base.center
 
 
-def all_outcomes(
-    folder: Path,
-    kind: str = "",
-    most: int | None = None,
-) -> list[Outcome]:
+def all_outcomes(folder: Path, kind: str = "", most: int | None = None) -> list[Outcome]:
     """Return the outcomes of all sessions, or of the first ``most`` of them."""
     sessions = scored_sessions(folder)[:most]
     with ProcessPoolExecutor(os.cpu_count()) as pool:
@@ -302,7 +298,3 @@ def main(words: Sequence[str]) -> int:
     print(tables(("here", own), *others))
     print(f"\n{len(own)} replays by each rule, in {time.monotonic() - began:.0f} s")
     return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 CONDITIONS = {"same": 0.0, "slow2": 0.02, "slow5": 0.05}
 BENCHMARKS = ("eager", "compiled", "memory_bound", "allocating", "tiny", "loading")
@@ -48,7 +49,7 @@ class Measurement:
 
 def encode(measurement: Measurement) -> str:
     """Return the line of JSON."""
-    return json.dumps(asdict(measurement))
+    return msgspec.json.encode(measurement).decode()
 
 
 def read(files: list[Path]) -> list[Measurement]:
@@ -58,7 +59,7 @@ def read(files: list[Path]) -> list[Measurement]:
         for line in file.read_text(encoding="utf-8").splitlines():
             fields = json.loads(line)
             if "tool" in fields:
-                measurement = decode(fields)
+                measurement = msgspec.convert(fields, Measurement)
                 found[measurement.key] = measurement
     return list(found.values())
 
@@ -67,12 +68,3 @@ def machines(files: list[Path]) -> list[dict[str, Any]]:
     """Return the files' lines about the machine."""
     lines = [json.loads(line) for file in files for line in file.read_text().splitlines()]
     return [line for line in lines if "machine" in line]
-
-
-def decode(fields: Mapping[str, Any]) -> Measurement:
-    """Return the measurement that ``encode`` wrote."""
-    findings = tuple(
-        Finding(**{**finding, "elsewhere": tuple(finding["elsewhere"])})
-        for finding in fields["findings"]
-    )
-    return Measurement(**{**fields, "findings": findings})

@@ -11,6 +11,10 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples"))
+
+from demo import commit, git
+
 from benchmarks.peers.finding import CONDITIONS
 
 TEMPLATE = Path(__file__).parent / "work"
@@ -106,19 +110,19 @@ def prepare(scratch: Path) -> Workplace:
         shutil.rmtree(leftover, ignore_errors=True)
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(TEMPLATE, place.repository, ignore=ignored)
-    _git(place.repository, "init", "--quiet", "--initial-branch=base")
-    _commit(place.repository, "The library")
+    git(place.repository, "init", "--quiet", "--initial-branch=base")
+    commit(place.repository, "The library")
     for condition, share in CONDITIONS.items():
-        _git(place.repository, "checkout", "--quiet", "-b", condition, "base")
+        git(place.repository, "checkout", "--quiet", "-b", condition, "base")
         if share:
             _change(place.repository / "peerwork" / "share.py", "SHARE = 0.0", f"SHARE = {share}")
         else:
             _change(place.repository / "NOTES.txt", ": 0", ": 1")
-        _commit(place.repository, f"A share of {share} slower")
-    _git(place.repository, "checkout", "--quiet", "base")
+        commit(place.repository, f"A share of {share} slower")
+    git(place.repository, "checkout", "--quiet", "base")
     for branch in ("base", *CONDITIONS):
         arguments = ("worktree", "add", "--quiet", "--detach", str(place.tree(branch)), branch)
-        _git(place.repository, *arguments)
+        git(place.repository, *arguments)
     mark.write_text(digest(), encoding="ascii")
     return place
 
@@ -137,13 +141,3 @@ def _change(file: Path, before: str, after: str) -> None:
     if before not in text:
         raise ToolFailed(f"{file}: no {before!r} to change")
     file.write_text(text.replace(before, after), encoding="utf-8")
-
-
-def _commit(repository: Path, message: str) -> None:
-    _git(repository, "add", "--all")
-    _git(repository, "commit", "--quiet", "--message", message)
-
-
-def _git(repository: Path, *arguments: str) -> None:
-    identity = ("-c", "user.name=peers", "-c", "user.email=peers@example.org")
-    subprocess.run(["git", *identity, *arguments], cwd=repository, check=True)

@@ -90,7 +90,7 @@ class Compare:
         policy: Policy,
         cases: int,
     ) -> tuple[Outcome, list[CaseState]]:
-        """Return the report, and the state of each case."""
+        """Return the report, and the state of each case, measured as if time never ran out."""
         count, most = len(changes), self.settings.max_rounds
         seen = _slowed(model.together(rng, count, most), changes)
         luck = model.of_servers(rng, count, most)
@@ -111,12 +111,6 @@ class Compare:
             return base, head
 
         others = _others("compare", rng, GATING * cases - count)
-        return self._measured(count, pair, policy, others)
-
-    def _measured(
-        self, count: int, pair: Pair, policy: Policy, others: Sequence[Comparison]
-    ) -> tuple[Outcome, list[CaseState]]:
-        """Measure the cases until they are decided, as a session does that has time enough."""
         policy = replace(policy, looks=(self.settings.rounds, self.settings.max_rounds))
         needs = CaseNeeds(self.settings, policy)
         states = case_states(tuple(map(_case, range(count))), _SIDES)

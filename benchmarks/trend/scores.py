@@ -3,8 +3,8 @@
     python -m venv peers && peers/bin/pip install -r benchmarks/trend/requirements.txt
     PYTHONPATH=. peers/bin/python benchmarks/trend/scores.py
 
-Prints Markdown tables; everything found is kept in ``results/scores.json``. ``--only perfci``
-takes the other tools' from there, ``--seed`` and ``--each`` make other synthetic series.
+Prints Markdown tables; everything found is kept in ``results/scores.json``. ``--seed`` and
+``--each`` make other synthetic series.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
@@ -41,39 +42,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--each", type=int, default=EACH, help="series of each shape and noise")
-    parser.add_argument("--only", help="the tool whose name begins so")
     parser.add_argument("--json", type=Path, default=RESULTS)
     options = parser.parse_args()
     warnings.simplefilter("ignore")  # the tools' own divisions by zero
     sets = _grouped([*changed_series(options.seed, options.each), *labelled_real()])
     quiet = _grouped(quiet_series(options.seed + 1, QUIET, (0.0, 0.3, 0.6)))
-    kept = _kept(options.json, options.seed, options.each) if options.only else {}
     rows = []
     for tool, setting, find_all in _tools():
-        if options.only and not tool.startswith(options.only):
-            rows += kept.get((tool, setting), [])
-            continue
         row = {"tool": tool, "setting": setting, **_scored(find_all, sets, quiet)}
-        print(
-            tool,
-            setting,
-            {k: round(v["5"]["f1"], 3) for k, v in row["sets"].items()},
-            file=sys.stderr,
-        )
+        f1 = {name: round(scores["5"]["f1"], 3) for name, scores in row["sets"].items()}
+        print(tool, setting, f1, file=sys.stderr)
         rows.append(row)
     report = {"seed": options.seed, "each": options.each, "quiet": QUIET, "rows": rows}
     options.json.write_text(json.dumps(report) + "\n")
     print(tables(rows))
-
-
-def _kept(path: Path, seed: int, each: int) -> dict[tuple[str, str], list[dict]]:
-    """The rows of an earlier run on the same series."""
-    if not path.exists():
-        return {}
-    report = json.loads(path.read_text())
-    if (report["seed"], report["each"]) != (seed, each):
-        return {}
-    return {(row["tool"], row["setting"]): [row] for row in report["rows"]}
 
 
 def _tools() -> Iterator[tuple[str, str, FindAll]]:
@@ -119,22 +101,13 @@ def _scored(
             / sum(len(one.values) for one in some),
             "short_series_with_one": sum(map(bool, short)) / len(short),
         }
-    noisy = unlabelled_real()
-    row["sunpy"] = [len(places) for places in find_all(noisy)]
+    row["sunpy"] = [len(places) for places in find_all(unlabelled_real())]
     return row
 
 
 def _by_margin(some: Sequence[Labelled], found: Sequence[Sequence[int]]) -> dict:
-    scores = {}
-    for margin in MARGINS:
-        one = score(zip(some, found, strict=True), margin)
-        scores[str(margin)] = {
-            "f1": one.f1,
-            "hits": one.hits,
-            "false": one.false,
-            "missed": one.missed,
-        }
-    return scores
+    scores = {margin: score(zip(some, found, strict=True), margin) for margin in MARGINS}
+    return {str(margin): asdict(one) | {"f1": one.f1} for margin, one in scores.items()}
 
 
 def _grouped(many: Sequence[Labelled]) -> dict[str, list[Labelled]]:

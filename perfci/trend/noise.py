@@ -25,7 +25,7 @@ LARGEST_RHO = 0.8
 """Upper limit of the estimate of rho, the autocorrelation at lag 1."""
 SHIFT = 0.5
 """The estimate of rho is raised by this much ÷ √n. Too small a rho makes false alarms, too large a
-rho costs little. From benchmarks/trend/critical_values.py."""
+rho costs little. From docs/results/trend-noise.md."""
 _NORMAL = 0.6744897501960817
 """The median of |x| for standard normal x."""
 _TRIM = 0.1
@@ -56,7 +56,7 @@ LOCAL_RUNS = 30
 """Least number of runs around a stretch whose noise is compared with the series'."""
 LOUDER = 1.3
 """The noise around a stretch counts if it is more than this many times the series' noise."""
-# Fitted to benchmarks/trend/critical_values.py: in a quiet series of 16 to 1,500 points a false
+# Fitted to docs/results/trend-noise.md: in a quiet series of 16 to 1,500 points a false
 # change is about as rare as alpha says. Series of fewer than 100 points with strong autocorrelation
 # are the exception.
 SEARCHES = 40.0

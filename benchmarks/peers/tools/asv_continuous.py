@@ -10,7 +10,7 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks.peers.finding import Finding
+from benchmarks.peers.finding import BENCHMARKS, Finding
 from benchmarks.peers.tools.samples import change_of
 from benchmarks.peers.workplace import Runner, ToolFailed
 
@@ -24,14 +24,7 @@ SETTINGS = {
         str(max(os.sched_getaffinity(0))),
     ),
 }
-_NAMES = {
-    "suite.Eager.time_call": "eager",
-    "suite.Compiled.time_call": "compiled",
-    "suite.MemoryBound.time_call": "memory_bound",
-    "suite.Allocating.time_call": "allocating",
-    "suite.Tiny.time_call": "tiny",
-    "suite.Loading.time_call": "loading",
-}
+_NAMES = {f"suite.{name.title().replace('_', '')}.time_call": name for name in BENCHMARKS}
 _FACTORS = ("1.05", "1.02")  # besides the default of 1.1, which `asv continuous` prints itself
 
 
@@ -75,9 +68,9 @@ def claims(table: str) -> dict[str, bool]:
     found = {}
     for line in table.splitlines():
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
-        if len(cells) != 5 or not re.match(r"suite\.\w+\.time_call", cells[4]):
+        name = re.match(r"suite\.\w+\.time_call", cells[-1])
+        if len(cells) != 5 or name is None:
             continue
-        name = re.match(r"suite\.\w+\.time_call", cells[4])
         if cells[0] == "!" or "failed" in cells[1] + cells[2] or cells[3] == "n/a":
             raise ToolFailed(f"asv: {line.strip()}")
         found[name.group()] = cells[0] == "+"

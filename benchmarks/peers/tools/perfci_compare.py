@@ -19,10 +19,8 @@ def measure(runner: Runner, setting: str, condition: str) -> list[Finding]:
     """Return what fails the gate, and what is called significant at all."""
     report = runner.folder / "report.json"
     command = ["-m", "perfci", "compare", "base", condition, "--quiet", "--json", str(report)]
-    command += [
-        "--allow-same-commit",
-        "--all",
-    ]  # one condition is base itself, and measured all the same
+    # one condition is base itself, and measured all the same
+    command += ["--allow-same-commit", "--all"]
     threshold = SETTINGS[setting]
     if threshold is not None:
         configuration = runner.folder / "perfci.toml"
