@@ -1,8 +1,9 @@
 """The reduction of a round's measurements: one value per metric of each worker, and ratios.
 
-A burst is excluded if the kernel kept its worker off the core: usually another program on the
-machine made it slow. But the cause may be the code, whose own threads compete for the core. So the
-values with such bursts are recorded, too (``WorkerOutput.with_delayed``).
+A burst is excluded if the kernel kept its worker off the core, unless it is slow without that time,
+too: long calls are interrupted most. Usually another program on the machine took the core. But the
+cause may be the code, whose own threads compete for it. So the values with such bursts are
+recorded, too (``WorkerOutput.with_delayed``).
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ _T = TypeVar("_T")
 _SAMPLES, _DEVICE_SAMPLES = attrgetter("samples"), attrgetter("device_samples")
 _STOLEN_SHARE = 0.1
 """A burst whose worker was off its core for more than this share of the time is excluded."""
+_SLOW_ITSELF = 2.0
+"""A burst isn't excluded if its time on the core is more than this many times the usual one."""
 _DELAYED = "core taken"
 """Reason for excluding a burst: its worker was off its core."""
 
@@ -194,9 +197,15 @@ def _disturbances(
     """Return what disturbed each burst, or "". ValueError if a burst has no run delay."""
     delays = [delay for block in blocks for delay in block.run_delay]
     of_bursts = [block for block in blocks for _ in range(block.bursts)]
+    on_core = [
+        max(0.0, sum(samples) - delay) / len(samples)
+        for samples, delay in zip(by_burst, delays, strict=True)
+    ]
+    slow = _SLOW_ITSELF * median(on_core) if on_core else 0.0
     return tuple(
-        block.set_aside or (_delay_reason(block) if delay > _STOLEN_SHARE * sum(samples) else "")
-        for block, delay, samples in zip(of_bursts, delays, by_burst, strict=True)
+        block.set_aside
+        or (_delay_reason(block) if delay > _STOLEN_SHARE * sum(samples) and own <= slow else "")
+        for block, delay, samples, own in zip(of_bursts, delays, by_burst, on_core, strict=True)
     )
 
 

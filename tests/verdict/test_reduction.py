@@ -99,13 +99,22 @@ def test_a_percentile_with_too_few_samples_is_missing_and_says_how_many_it_needs
 
 
 def test_a_burst_whose_core_was_taken_is_set_aside_and_counted() -> None:
-    output = reduced(raw([10, 10, 10, 10, 9000, 9000], block(3, 2, 8000e-9)))
+    output = reduced(raw([10, 10, 10, 10, 9000, 9000], block(3, 2, 17_970e-9)))
     assert output.bursts_set_aside == 1
     assert output.values["latency_mean"] == pytest.approx(10e-9)
 
 
+@pytest.mark.parametrize(("slow_call", "set_aside"), [(9020, 0), (8021, 1)])
+def test_a_burst_that_is_slow_on_its_core_counts_though_its_core_was_taken_too(
+    slow_call: int, set_aside: int
+) -> None:
+    output = reduced(raw([10, 10, 10, 10, 10, slow_call], block(3, 2, 8000e-9)))
+    assert output.bursts_set_aside == set_aside
+    assert output.values["latency_max"] == pytest.approx((10 if set_aside else slow_call) / 1e9)
+
+
 def test_a_worker_also_carries_what_its_tail_is_with_the_delayed_bursts() -> None:
-    output = reduced(raw([10, 10, 10, 10, 9000, 9000], block(3, 2, 8000e-9)))
+    output = reduced(raw([10, 10, 10, 10, 9000, 9000], block(3, 2, 17_970e-9)))
     assert output.bursts_delayed == 1
     assert output.with_delayed["latency_mean"] == pytest.approx(18040 / 6 * 1e-9)
     assert "latency_p50" not in output.with_delayed
