@@ -111,7 +111,6 @@ def test_a_failed_measurement_counts_as_failed_and_never_as_no_alarm():
     failed = replace(_measurement("same", ()), findings=(), failure="crashed", repetition=1)
     (score,) = scores([whole, failed])
     assert score.rates["same"] == Rate(1, 6)
-    assert score.suites == Rate(1, 1)
     assert score.failures == Rate(1, 2)
 
 

@@ -22,7 +22,6 @@ COLUMNS = (
     "setting",
     "rule",
     "false alarms",
-    "runs with one",
     "2 % found",
     "5 % found",
     "wall time",
@@ -65,7 +64,6 @@ class Score:
     setting: str
     rule: str
     rates: dict[str, Rate]
-    suites: Rate
     failures: Rate
     wall: float
 
@@ -73,8 +71,8 @@ class Score:
 def scores(measurements: Iterable[Measurement]) -> list[Score]:
     """Score each rule; what failed is counted as failed, never as an answer.
 
-    ``suites`` are the runs on identical commits with at least one false alarm. There an alarm on
-    anything (perfci gates memory and start-up too) is false; a detection is one of latency.
+    On identical commits an alarm on anything (perfci gates memory and start-up too) is false; a
+    detection is one of latency.
     """
     groups: dict[tuple[str, str], list[Measurement]] = {}
     for measurement in measurements:
@@ -87,8 +85,7 @@ def scores(measurements: Iterable[Measurement]) -> list[Score]:
         failures = Rate(len(group) - len(answered), len(group))
         for rule in rules or ("",):
             rates = {name: _rate(answered, rule, name) for name in CONDITIONS}
-            suites = _suites(answered, rule)
-            found.append(Score(tool, setting, rule, rates, suites, failures, wall))
+            found.append(Score(tool, setting, rule, rates, failures, wall))
     return found
 
 
@@ -101,15 +98,6 @@ def _rate(measurements: Sequence[Measurement], rule: str, condition: str) -> Rat
         if finding.rule == rule
     ]
     return Rate(sum(answers), len(answers))
-
-
-def _suites(measurements: Sequence[Measurement], rule: str) -> Rate:
-    same = [m for m in measurements if m.condition == "same"]
-    alarmed = [
-        any((f.alarm or f.elsewhere) and f.rule == rule for f in measurement.findings)
-        for measurement in same
-    ]
-    return Rate(sum(alarmed), len(alarmed))
 
 
 def main() -> None:
@@ -128,7 +116,7 @@ def table(found: Iterable[Score]) -> str:
     for score in found:
         same, *slower = (_rate_text(score.rates[condition]) for condition in CONDITIONS)
         failed = f"{score.failures.hits} of {score.failures.of}" if score.failures.hits else "–"
-        rates = (same, _rate_text(score.suites), *slower)
+        rates = (same, *slower)
         rows.append((score.tool, score.setting, score.rule, *rates, _time(score.wall), failed))
     return markdown(COLUMNS, rows)
 

@@ -42,8 +42,7 @@ def table(results: Sequence[dict[str, Any]]) -> str:
         return ""
     cells = {
         (row["model"], row["change"], row["threshold"]): (
-            f"{percent(row['significant'], row['comparisons'])}"
-            f"; {percent(row['regressed'], row['comparisons'])}"
+            f"{percent(row['regressed'], row['comparisons'])}"
             f"; {row['rounds'] / row['comparisons']:.1f}"
         )
         for row in mine
@@ -56,6 +55,6 @@ def table(results: Sequence[dict[str, Any]]) -> str:
         ],
     )
     runs = sorted({int(str(row["comparisons"])) for row in mine})
-    shares = [(row["significant"], row["comparisons"]) for row in mine]
+    shares = [(row["regressed"], row["comparisons"]) for row in mine]
     said = " or ".join(map(str, runs))
     return f"{made}\n\n{said} runs a cell. {largest_error(shares)}"

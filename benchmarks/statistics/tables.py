@@ -19,7 +19,6 @@ def tables(results: Sequence[dict[str, Any]]) -> dict[str, str]:
         "boundary": thresholds.boundary_table(results),
         "spreads": thresholds.spreads_table(results),
         "power": power.table(results),
-        "check": false_alarms.check_table(results),
     }
     return {name: text for name, text in found.items() if text}
 

@@ -84,7 +84,11 @@ def _score(
 
 
 def boundary_table(results: Sequence[dict[str, Any]]) -> str:
-    mine = [row for row in results if row["part"] == "boundary" and row["path"] == COMPARE]
+    mine = [
+        row
+        for row in results
+        if row["part"] == "boundary" and row["path"] == COMPARE and row["change"] > 0.9 * THRESHOLD
+    ]
     if not mine:
         return ""
     cells: dict[object, list[str]] = {}
@@ -93,10 +97,9 @@ def boundary_table(results: Sequence[dict[str, Any]]) -> str:
             f"{percent(row['held'], row['intervals'])}"
             f"; {percent(row['regressed'], row['comparisons'])}"
             f"; {percent(row['unchanged'], row['comparisons'])}"
-            f"; {row['rounds'] / row['comparisons']:.1f}"
         )
     made = markdown(
-        ("model", *(f"{THRESHOLD * share:.1%} slower" for share in SHARES)),
+        ("model", *(f"{THRESHOLD * share:.0%} slower" for share in SHARES[1:])),
         [(model, *found) for model, found in cells.items()],
     )
     shares = [
