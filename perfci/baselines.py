@@ -8,7 +8,7 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
@@ -47,6 +47,8 @@ _CASE_FILE = re.compile(r".+-[0-9a-f]{8}\.json")
 _NUMBERS = re.compile(r"\[\n[-+\d.eE,\s]*\]")
 """Matches a list of numbers that is spread over several lines of JSON."""
 _ADVICE = "Restore it from git, or remove it and run `perfci baseline update`."
+_ALIKE = "alike.json"
+"""File of the cases in which the last check found no difference, in a repository's cache."""
 _KEY_COLUMNS = ("environment", "case", "metric", "unit", "sha")
 
 
@@ -116,6 +118,33 @@ class Baseline:
             )
             for session in self.sessions
         )
+
+
+class _CheckedCases(msgspec.Struct):
+    """The cases of ``commit`` that didn't differ in checks, with their baselines' commits."""
+
+    commit: str
+    alike: dict[str, str]
+
+
+def keep_alike(
+    folder: Path, commit: str, checked: Collection[str], alike: Mapping[str, str]
+) -> None:
+    """Keep in the cache ``folder`` which of the ``checked`` cases of ``commit`` are ``alike``."""
+    before = kept_alike(folder, commit)
+    others = {case: sha for case, sha in before.items() if case not in checked}
+    folder.mkdir(parents=True, exist_ok=True)
+    kept = msgspec.json.encode(_CheckedCases(commit, {**others, **alike}))
+    write_file(folder / _ALIKE, kept.decode())
+
+
+def kept_alike(folder: Path, commit: str) -> Mapping[str, str]:
+    """Return what ``keep_alike`` kept of ``commit``: nothing if the cache has no valid file."""
+    try:
+        kept = msgspec.json.decode((folder / _ALIKE).read_bytes(), type=_CheckedCases)
+    except (OSError, msgspec.MsgspecError):
+        return {}
+    return kept.alike if kept.commit == commit else {}
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,14 +8,11 @@ pairs, too, and only pairs can make a case ``regressed``.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from types import MappingProxyType
-
-import msgspec
 
 from perfci.baselines import Baseline, BaselineStore, incomparable_reason
 from perfci.commands.compare import (
@@ -27,44 +24,33 @@ from perfci.commands.compare import (
     within,
     written_on_head,
 )
-from perfci.commands.run_to_report import accepting
+from perfci.commands.run_to_report import accepting, with_rows
 from perfci.errors import PerfciError, UsageError, refusal
-from perfci.files import write_file
-from perfci.finding import Explanation, finding
+from perfci.finding import finding
 from perfci.measure.machine.isolation import refuse_secrets
 from perfci.measure.selection import DecoratorLiterals
 from perfci.measure.workplace import RequestedSide, SessionContext, Workplace, open_workplace
-from perfci.metrics import explain
 from perfci.model.case import Case, Failure
 from perfci.model.measuring import WorkerOutput
-from perfci.model.report import Comparison, Report, Timing
+from perfci.model.report import Comparison, Report
 from perfci.model.run import CaseRun, Environment, Run, Side
 from perfci.model.words import words
 from perfci.stats.t_tests import DayShift
 from perfci.units import counted
 from perfci.verdict.anchors import choose_anchors, day_shifts, may_decide
 from perfci.verdict.case_comparisons import compare_case, left_out
-from perfci.verdict.decision import failed_on_base, failure_rows, placeholder, with_verdict
-from perfci.verdict.merge import joined_copies
+from perfci.verdict.decision import failed_on_base, placeholder, with_verdict
+from perfci.verdict.merge import as_one_session
 from perfci.verdict.policy import Policy
-from perfci.verdict.row_status import adjust, regressed_metrics, suspects
+from perfci.verdict.row_status import adjust, suspects
 from perfci.verdict.shards import ShardCases
 
-_ALIKE = "alike.json"
-"""File that names the cases in which the last check found no difference."""
 _ENDED_EARLY = "the session ended before every suspect was measured in pairs"
 _LATENCY = "latency_p50"
 """The metric whose shift stands for the day."""
 _LEAST_S = 10.0
 """Least time, in s, for a baseline's commit. It gets what is left of the budget. The slowest case
 gets as much in pairs where head alone has used the budget up."""
-
-
-class _Alike(msgspec.Struct):
-    """The cases in which the last check found no difference, with their baselines' commits."""
-
-    commit: str
-    alike: dict[str, str]
 
 
 class NoBaseline(UsageError):
@@ -108,22 +94,22 @@ def check(
     else:
         measured.against(bases, commits)
     used = [baselines[case.id] for case in part.cases if case.id in baselines]
+    parts = (report, *measured.reports)
     report = replace(
         report,
         base=_base_side(used, head),
-        failures=measured.failures(report),
-        skipped=dict(item for part in (report, *measured.reports) for item in part.skipped.items()),
+        failures=tuple(failure for each in parts for failure in each.failures),
+        skipped={case: why for each in parts for case, why in each.skipped.items()},
     )
     run = measured.run(run)
     screen = against_baselines(
-        run, report, part, written, baselines, policy, options.selection,
-        measured.days,
-    )  # fmt: skip
-    report = _joined(report, screen, measured, policy, part.scale)
+        run, report, part, written, baselines, policy, options.selection, measured.days
+    )
+    report = _joined(screen, measured, policy, part.scale)
     if not confirm:
         measured.reasons.append("measured against the stored baseline only")
     if measured.reasons and suspects(report.results, policy):
-        report = unconfirmed(report, "; ".join(measured.reasons))
+        report = _unconfirmed(report, "; ".join(measured.reasons))
     report = accepting(context, report, None, whole=options.is_whole)
     return run, with_verdict(report, policy)
 
@@ -172,11 +158,6 @@ class _Measurements:
         cases = (measured.get(case.id) for case in self.part.cases)
         return replace(run, cases=tuple(case for case in cases if case))
 
-    def failures(self, report: Report) -> tuple[Failure, ...]:
-        """Return the failures of ``report`` and of all further measurements."""
-        parts = (report, *self.reports)
-        return tuple(dict.fromkeys(failure for part in parts for failure in part.failures))
-
     def resolved(self, commits: Iterable[str]) -> dict[str, RequestedSide]:
         """Return the sides of those ``commits`` that this clone has."""
         sides: dict[str, RequestedSide] = {}
@@ -196,34 +177,33 @@ class _Measurements:
             logs = self.options.log_folder and self.options.log_folder / f"against-{sha[:12]}"
             options = replace(self.options, only=tuple(commits[sha]), log_folder=logs)
             try:
-                with open_workplace(self._limited(), (base, self.head), logs) as workplace:
-                    self._cases(workplace, options)
+                self._against(base, options)
             except KeyboardInterrupt:  # in a checkout or a build
                 self.interrupted = True
-            except (PerfciError, OSError) as error:
-                known = error if isinstance(error, PerfciError) else refusal(error)
-                why = known.message.splitlines()[0]
-                self.reasons.append(f"the baseline's commit {sha[:12]} can't be measured: {why}")
-                self._without_base(options)
             if self.interrupted:
                 self.reasons.append(_ENDED_EARLY)
                 return
 
-    def _without_base(self, options: MeasureOptions) -> None:
-        """Measure head alone, for a baseline whose commit can't be measured."""
+    def _against(self, base: RequestedSide, options: MeasureOptions) -> None:
+        """Measure the cases of one baseline's commit, or head alone if it can't be measured."""
         try:
-            limited = self._limited()
-            with open_workplace(limited, (self.head,), options.log_folder) as workplace:
-                self._head_alone(workplace, options, selected_part(workplace, options))
-        except KeyboardInterrupt:
-            self.interrupted = True
+            with self._opened(options, base, self.head) as workplace:
+                self._cases(workplace, options)
         except (PerfciError, OSError) as error:
-            self.reasons.append(f"nor can head be measured: {error}")
+            known = error if isinstance(error, PerfciError) else refusal(error)
+            why = known.message.splitlines()[0]
+            short = base.resolved.sha[:12]
+            self.reasons.append(f"the baseline's commit {short} can't be measured: {why}")
+            with self._opened(options, self.head) as workplace:
+                self._head_alone(workplace, options, selected_part(workplace, options))
 
-    def _limited(self) -> SessionContext:
-        """Return the context with the time that is left of the budget."""
+    def _opened(
+        self, options: MeasureOptions, *sides: RequestedSide
+    ) -> AbstractContextManager[Workplace]:
+        """Open a workplace with the time that is left of the budget."""
         left_s = self.context.config.settings.budget - (self.context.executor.now() - self.began)
-        return within(self.context, max(_LEAST_S, left_s))
+        limited = within(self.context, max(_LEAST_S, left_s))
+        return open_workplace(limited, sides, options.log_folder)
 
     def _cases(self, workplace: Workplace, options: MeasureOptions) -> None:
         """Measure the anchors in pairs, other cases alone if that may decide them, then suspects.
@@ -253,12 +233,10 @@ class _Measurements:
                 suspects(adjust(rows, policy), policy)
             )
             left = left.only([case.id for case in left.cases if case.id not in decided])
-        now = self.context.executor.now()
-        if (
-            now + _LEAST_S > workplace.budget_end
-        ):  # perhaps because a case hangs, which a pair shows
+        soonest_end = self.context.executor.now() + _LEAST_S
+        if soonest_end > workplace.budget_end:  # perhaps a case hangs, which a pair shows
             left = left.only(self._slowest(left.cases))
-            workplace = replace(workplace, budget_end=now + _LEAST_S)
+            workplace = replace(workplace, budget_end=soonest_end)
         if left.cases and not self.interrupted:
             self._pairs(workplace, options, self.part.some([case.id for case in left.cases]))
 
@@ -372,20 +350,14 @@ def against_baselines(
         if case.benchmark in written:
             metrics = written[case.benchmark].metrics
             rows += left_out(case, baseline.outputs(), metrics, policy)
-    adjusted = adjust(rows, policy)
-    regressed = regressed_metrics(adjusted)
-    explanations: list[Explanation] = []
-    for name, worse in regressed.items():
-        if name in baselines and name in outputs:
-            explanations += explain(name, baselines[name].outputs(), outputs[name], worse)
     known = {case.id for case in part.whole}
-    gone = (case for case in baselines if case not in known and part.reports(case))
-    removed = () if selection else tuple(gone)
-    return replace(
-        report,
-        results=(*adjusted, *failure_rows(report.failures, removed, policy)),
-        explanations=tuple(explanations),
-    )
+    gone = [case for case in baselines if case not in known and part.reports(case)]
+    both = {
+        case: (baselines[case].outputs(), workers)
+        for case, workers in outputs.items()
+        if case in baselines
+    }
+    return with_rows(report, rows, both, () if selection else gone, policy)
 
 
 def _with_baseline(
@@ -417,14 +389,11 @@ def _base_side(baselines: Sequence[Baseline], head: RequestedSide) -> Side | Non
     return Side(rev=rev, sha=newest.sha, python=head.python)
 
 
-def _joined(
-    report: Report, screen: Report, measured: _Measurements, policy: Policy, scale: float
-) -> Report:
+def _joined(screen: Report, measured: _Measurements, policy: Policy, scale: float) -> Report:
     """Return the report of all measurements: the pairs' rows, and the screen's of other cases.
 
     The pairs' rows have Cohen's d and Welch's p of head against the stored sessions.
     """
-    parts = (report, *measured.reports)
     stored = {(row.case, row.metric): row for row in screen.results}
     unreached = {"not_measured", "new"}
     paired = (row for part in measured.reports for row in part.results)
@@ -436,31 +405,20 @@ def _joined(
     )
     place = {row.case: index for index, row in enumerate(screen.results)}
     rows = adjust(sorted(rows, key=lambda row: place.get(row.case, len(place))), policy, scale)
-    with_numbers = {row.metric for row in rows if row.head}
+    explanations = tuple(why for why in screen.explanations if why.case not in cases)
+    parts = (replace(screen, explanations=explanations), *measured.reports)
+    joined = as_one_session(parts, rows)
     findings = {found.code: found for part in parts for found in part.findings}
     repeated = {f"{words(found)}." for part in parts for found in part.findings}
     repeated -= {f"{words(found)}." for found in findings.values()}
     notes = dict.fromkeys(n for part in parts for n in part.notes if n not in repeated)
-    unmeasured = {name: why for part in parts for name, why in part.not_measured.items()}
+    wall_s = measured.context.executor.now() - measured.began
     return replace(
-        report,
-        results=rows,
-        explanations=(
-            *(why for why in screen.explanations if why.case not in cases),
-            *(why for part in measured.reports for why in part.explanations),
-        ),
-        interrupted=measured.interrupted or report.interrupted,
-        durations=_summed(parts),
-        not_measured={n: why for n, why in unmeasured.items() if n not in with_numbers},
-        installed=joined_copies(parts),
-        timing=Timing(
-            measured.context.executor.now() - measured.began,
-            sum(part.timing.measured_s for part in parts),
-            sum(part.timing.rounds for part in parts),
-        ),
-        notes=(*_how_decided(rows, cases, measured), *_unused(report.failures), *notes),
+        joined,
+        interrupted=measured.interrupted or joined.interrupted,
+        timing=replace(joined.timing, wall_s=wall_s),
+        notes=(*_how_decided(rows, cases, measured), *_unused(joined.failures), *notes),
         findings=tuple(findings.values()),
-        definitions=tuple(dict.fromkeys(one for part in parts for one in part.definitions)),
     )
 
 
@@ -514,23 +472,6 @@ def alike_cases(report: Report, store: BaselineStore, policy: Policy) -> dict[st
     }
 
 
-def keep_alike(folder: Path, commit: str, report: Report, alike: Mapping[str, str]) -> None:
-    """Keep in the cache ``folder`` the cases of ``commit`` that a check found ``alike``."""
-    checked = {row.case for row in report.results}
-    before = {case: sha for case, sha in kept_alike(folder, commit).items() if case not in checked}
-    folder.mkdir(parents=True, exist_ok=True)
-    write_file(folder / _ALIKE, json.dumps({"commit": commit, "alike": before | dict(alike)}))
-
-
-def kept_alike(folder: Path, commit: str) -> Mapping[str, str]:
-    """Return what ``keep_alike`` kept of ``commit``: nothing if the cache has no valid file."""
-    try:
-        kept = msgspec.json.decode((folder / _ALIKE).read_bytes(), type=_Alike)
-    except (OSError, msgspec.MsgspecError):
-        return {}
-    return kept.alike if kept.commit == commit else {}
-
-
 def _differs(row: Comparison, policy: Policy) -> bool:
     """Say whether a row may differ from its baseline. Cold start may stay undecided."""
     if row.status == "inconclusive":
@@ -538,7 +479,7 @@ def _differs(row: Comparison, policy: Policy) -> bool:
     return row.status not in {"unchanged", "untouched"}
 
 
-def unconfirmed(report: Report, why: str) -> Report:
+def _unconfirmed(report: Report, why: str) -> Report:
     """Return ``report`` with its regressed rows marked unconfirmed, and a note on ``why``."""
     rows = tuple(
         replace(row, confirmed=False)
@@ -549,12 +490,3 @@ def unconfirmed(report: Report, why: str) -> Report:
     doubted = any(row.confirmed is False for row in rows)
     note = f"{'Unconfirmed' if doubted else 'Not measured in pairs'}: {why}."
     return replace(report, results=rows, notes=(*report.notes, note))
-
-
-def _summed(parts: Sequence[Report]) -> dict[str, float]:
-    """Return how long each case was measured in all ``parts``, in s."""
-    total: dict[str, float] = {}
-    for part in parts:
-        for case, spent in part.durations.items():
-            total[case] = round(total.get(case, 0.0) + spent, 3)
-    return total

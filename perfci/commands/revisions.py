@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfci.baselines import BaselineStore
-from perfci.commands.check import alike_cases, check, keep_alike, kept_alike
+from perfci.baselines import BaselineStore, keep_alike, kept_alike
+from perfci.commands.check import alike_cases, check
 from perfci.commands.compare import MeasureOptions, compare, run, selected_cases
 from perfci.commands.history import recorder, require_commit, say_what_is_left_out
 from perfci.commands.project import Project, cache_folder, load_report
@@ -161,7 +161,8 @@ def check_revision(
     if not (resolved.dirty or report.injected):
         alike = alike_cases(report, store, project.config.policy)
         try:
-            keep_alike(cache_folder() / project.repository.id, resolved.sha, report, alike)
+            checked = {row.case for row in report.results}
+            keep_alike(cache_folder() / project.repository.id, resolved.sha, checked, alike)
         except OSError as error:
             why = refusal(error).message
             project.caller.say(

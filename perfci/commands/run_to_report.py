@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from perfci.config.loading import parse_config
 from perfci.errors import UsageError
 from perfci.files import read_regular
-from perfci.finding import NOTHING_EXERCISED, Explanation, Finding, finding
+from perfci.finding import NOTHING_EXERCISED, Finding, finding
 from perfci.measure.checkout.commits import file_at
 from perfci.measure.checkout.git import Repository, ResolvedRev
 from perfci.measure.discovery import CUT_SHORT
@@ -153,19 +153,35 @@ def conclude(
         written = before.get(state.case.benchmark)
         if written is not None:
             compared += left_out(state.case, state.outputs["base"], written.metrics, policy)
-    adjusted = adjust(compared, policy)
+    outputs = {
+        state.case.id: (tuple(state.outputs["base"]), tuple(state.outputs["head"]))
+        for state in result.states
+    }
+    return with_rows(report, compared, outputs, removed, policy, new)
+
+
+def with_rows(
+    report: Report,
+    rows: Sequence[Comparison],
+    outputs: Mapping[str, tuple[Sequence[WorkerOutput], Sequence[WorkerOutput]]],
+    removed: Sequence[str],
+    policy: Policy,
+    new: Sequence[str] = (),
+) -> Report:
+    """Return ``report`` with its rows: ``rows``, adjusted, and those of failed or one-sided cases.
+
+    ``outputs`` are base's and head's workers of each case, which explain what regressed.
+    """
+    adjusted = adjust(rows, policy)
     regressed = regressed_metrics(adjusted)
-    explanations: list[Explanation] = []
-    for state in result.states:
-        base, head = tuple(state.outputs["base"]), tuple(state.outputs["head"])
-        explanations += explain(state.case.id, base, head, regressed.get(state.case.id, ()))
+    explanations = (
+        explanation
+        for case, (base, head) in outputs.items()
+        for explanation in explain(case, base, head, regressed.get(case, ()))
+    )
     measured = {row.case for row in adjusted}
     failed = failure_rows(report.failures, removed, policy, new, measured)
-    return replace(
-        report,
-        results=(*adjusted, *failed),
-        explanations=tuple(explanations),
-    )
+    return replace(report, results=(*adjusted, *failed), explanations=tuple(explanations))
 
 
 def advised(failures: Sequence[Failure], absent: Container[str]) -> tuple[Failure, ...]:

@@ -6,6 +6,7 @@ and nothing here relies on them.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -141,13 +142,16 @@ def _merged(
     rows = adjust(_joined(shards), policy)
     known = (note for part in parts for note in part.notes)
     all_notes = dict.fromkeys((*known, *notes))
-    joined = replace(_as_one_session(parts, rows), notes=tuple(all_notes))
+    joined = replace(as_one_session(parts, rows), notes=tuple(all_notes), shard="", split="")
     report = with_verdict(replace(joined, missing=tuple(map(str, missing))), policy)
     return replace(report, verdict=_incomplete(report.verdict, missing))
 
 
-def _as_one_session(parts: Sequence[Report], rows: tuple[Comparison, ...]) -> Report:
+def as_one_session(parts: Sequence[Report], rows: tuple[Comparison, ...]) -> Report:
     """Return one report of ``rows`` and everything else in ``parts``, for a verdict to decide."""
+    durations: Counter[str] = Counter()
+    for part in parts:
+        durations.update(part.durations)
     known = {row.metric for row in rows if row.base or row.head}
     regressed = {row.case for row in rows if row.status == "regressed"}
     moved = {row.case for row in rows if row.status in {"regressed", "improved"}}
@@ -180,10 +184,8 @@ def _as_one_session(parts: Sequence[Report], rows: tuple[Comparison, ...]) -> Re
             if metric not in known
         },
         interrupted=any(part.interrupted for part in parts),
-        shard="",
-        split="",
-        durations={case: spent for part in parts for case, spent in part.durations.items()},
-        installed=joined_copies(parts),
+        durations={case: round(spent, 3) for case, spent in durations.items()},
+        installed=tuple(sorted({name for part in parts for name in part.installed})),
         definitions=tuple(dict.fromkeys(each for part in parts for each in part.definitions)),
     )
 
@@ -223,11 +225,6 @@ def _incomplete(verdict: Verdict, missing: Sequence[Shard]) -> Verdict:
         deciding, *others = verdict.findings
         return Verdict(verdict.status, (deciding, reason, *others))
     return kept_from_passing(verdict, reason)
-
-
-def joined_copies(reports: Sequence[Report]) -> tuple[str, ...]:
-    """Return the packages whose installed copy both sides ran in any of ``reports``."""
-    return tuple(sorted({name for report in reports for name in report.installed}))
 
 
 def joined_findings(reports: Sequence[Report]) -> tuple[Finding, ...]:
