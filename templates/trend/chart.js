@@ -116,6 +116,20 @@
 
   const clip = (place) => (y) => Math.min(Math.max(y, MARGIN.top), place.bottom);
 
+  // of the runs that share half a pixel the first, the lowest and the highest are drawn
+  const drawnRuns = (series, place) => {
+    const columns = new Map();
+    series.rows.forEach((row, index) => {
+      const column = Math.round(place.x(row) * 2);
+      const known = columns.get(column);
+      if (!known) columns.set(column, { first: index, low: index, high: index });
+      else if (series.values[index] < series.values[known.low]) known.low = index;
+      else if (series.values[index] > series.values[known.high]) known.high = index;
+    });
+    const indices = [...columns.values()].flatMap(({ first, low, high }) => [first, low, high]);
+    return [...new Set(indices)].sort((one, other) => one - other);
+  };
+
   const values = (series, place) => {
     const parts = [];
     const isShown = (index) => {
@@ -125,17 +139,18 @@
     // a missing run breaks the line: nothing is known there
     const follows = (index) => series.rows[index - 1] === series.rows[index] - 1 && isShown(index - 1);
     let [line, dots, edge] = ["", "", ""];
-    series.rows.forEach((row, index) => {
+    for (const index of drawnRuns(series, place)) {
+      const row = series.rows[index];
       const [x, y] = [place.x(row).toFixed(1), place.y(series.values[index]).toFixed(1)];
       if (!isShown(index)) {
         const above = series.values[index] > place.high;
         edge += above ? `M${x} ${MARGIN.top + 1}l4 6h-8z` : `M${x} ${place.bottom - 1}l4 -6h-8z`;
-        return;
+        continue;
       }
       line += `${follows(index) ? "L" : "M"}${x} ${y}`;
       const goesOn = index + 1 < series.rows.length && follows(index + 1) && isShown(index + 1);
       if (!follows(index) && !goesOn) dots += `M${x} ${y}m-2 0a2 2 0 1 0 4 0a2 2 0 1 0 -4 0`;
-    });
+    }
     parts.push(drawn("path", { class: "values", d: line }));
     if (dots) parts.push(drawn("path", { class: "dots", d: dots }));
     // a level's runs lie within two of their standard deviations, most of them
@@ -189,8 +204,8 @@
       show: (index) =>
         run.replaceChildren(...(index === null || !isShown(index) ? [] : cursor(whole, place, index))),
       nearest: (x) => {
-        const distances = series.rows.map((row) => Math.abs(place.x(row) - x));
-        return indexOf(series.rows[distances.indexOf(Math.min(...distances))]);
+        const distance = (row) => Math.abs(place.x(row) - x);
+        return indexOf(series.rows.reduce((near, row) => (distance(row) < distance(near) ? row : near)));
       },
       brush: (from, to) => {
         const box = { x: Math.min(from, to), width: Math.abs(to - from) };

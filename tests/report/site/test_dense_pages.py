@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from operator import itemgetter
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ import pytest
 from perfci.trend import Change, Drift, Trend
 from tests.lacking import needed
 from tests.report.conftest import Watched
-from tests.report.site.conftest import write_site
+from tests.report.site.conftest import page_of, write_site
 from tests.report.site.histories import (
     GPU,
     Shapes,
@@ -78,3 +80,23 @@ def test_a_long_list_of_series_is_loaded_when_it_is_used(watched: Watched, tmp_p
     page.get_by_label("Search").fill("n=4999")
     expect(page.locator("#results tbody tr")).to_have_count(1)
     assert any("search.js" in url for url in watched.asked)
+
+
+def test_a_chart_of_many_runs_draws_a_few_points_for_each_pixel(
+    watched: Watched, tmp_path: Path
+) -> None:
+    values = Shapes(nights=8_000).quiet(1e-3)
+    values[4_321] = values.max() * 1.01
+    trend = replace(
+        quiet_trend(nights=2),
+        timelines={GPU: timeline(GPU, len(values))},
+        series=(series("busy", values),),
+    )
+    page = watched.open(page_of(write_site(trend, tmp_path / "site"), "busy"))
+    page.wait_for_selector("path.values")
+    width = (page.locator(".plot").bounding_box() or {})["width"]
+    drawn = page.locator("path.values").get_attribute("d") or ""
+    points = [tuple(map(float, point.split())) for point in re.split("[ML]", drawn)[1:]]
+    assert 2 * width < len(points) < 6 * width
+    x, _ = min(points, key=itemgetter(1))
+    assert x / width == pytest.approx(4_321 / len(values), abs=0.05)
