@@ -64,7 +64,8 @@ TOKEN = "PERFCI_WORKER"  # noqa: S105 (no password)
 
 def main(ends: WorkerDescriptors, spawned_ns: int, started_ns: int) -> NoReturn:
     """Serve the order of a fresh process: discovery, one case, or forks."""
-    _serve_and_leave(ends, partial(_serve, spawned_ns, started_ns))
+    start = StartClock(spawned_ns, interpreter_ns=started_ns - spawned_ns)
+    _serve_and_leave(ends, partial(_serve, start))
 
 
 def _serve_and_leave(
@@ -94,75 +95,51 @@ def _serve_and_leave(
     os._exit(code)
 
 
-def _serve(spawned_ns: int, started_ns: int, order: WorkOrder, channel: Channel) -> None:
+def _serve(start: StartClock, order: WorkOrder, channel: Channel) -> None:
     """Carry out any kind of ``order`` in a fresh process."""
-    if order.preload is not None:
-        _become_server(spawned_ns, started_ns, order, channel)
+    if order.preload is None:
+        _serve_side(start, order, channel)
         return
+    use(order.metrics)
+    channel.enter("import")
+    began_ns = monotonic_ns()
+    report, compiler_ns = import_libraries(order)
+    imports_ns = monotonic_ns() - began_ns - compiler_ns
+    start = replace(start, imports_ns=imports_ns, compiler_ns=compiler_ns)
+    serve_forks(order, channel, start, _serve_side, report)
+
+
+def _serve_side(start: StartClock, order: WorkOrder, channel: Channel) -> None:
+    """Import the side's benchmark files, and carry out the order for them."""
+    os.chdir(order.root)
     prepare_path(order.python_path)
     watch = begin_in_worker(os.environ)
     if not (order.case or order.fork_socket >= 0):
         _discover(order, channel, watch)
         return
     use(order.metrics)
+    use_own_places()
     if order.instruments:
         from perfci.worker.recording import look_inside
 
         look_inside(order, channel)
         return
-    harness_ns = monotonic_ns()
     channel.enter("import")
+    began_ns = monotonic_ns()
     benchmarks = imported(order)
-    imported_ns = monotonic_ns()
-    start = StartClock(spawned_ns, started_ns, harness_ns, imported_ns, resumed_ns=imported_ns)
+    start = replace(start, imports_ns=start.imports_ns + monotonic_ns() - began_ns)
     if order.case:
-        _measure(order, channel, start, benchmarks, watch)
+        _measure(start, order, channel, benchmarks, watch)
         return
 
-    def measure_case(forked_ns: int, order: WorkOrder, channel: Channel) -> None:
+    def measure_case(start: StartClock, order: WorkOrder, channel: Channel) -> None:
         if watch:
             watch.go_on(os.environ)
-        _measure(order, channel, replace(start, resumed_ns=forked_ns), benchmarks, watch)
+        _measure(start, order, channel, benchmarks, watch)
 
     if watch:
         watch.keeps_openings = False  # a forked worker isn't a process that the benchmark starts
-    serve_forks(order, channel, measure_case, {})
-
-
-def _become_server(spawned_ns: int, started_ns: int, order: WorkOrder, channel: Channel) -> None:
-    """Import the libraries that both sides need, then fork workers of either side."""
-    use(order.metrics)
-    harness_ns = monotonic_ns()
-    channel.enter("import")
-    answer, compiler_ns = import_libraries(order)
-    imported_ns = monotonic_ns()
-    common = StartClock(
-        spawned_ns,
-        started_ns,
-        harness_ns,
-        imported_ns,
-        imported_ns,
-        compiler_ns=compiler_ns if order.compiler else 0,
-    )
-
-    def import_and_measure(forked_ns: int, order: WorkOrder, channel: Channel) -> None:
-        os.chdir(order.root)
-        prepare_path(order.python_path)
-        watch = begin_in_worker(os.environ)
-        use_own_places()
-        channel.enter("import")
-        own_imports_began_ns = monotonic_ns()
-        benchmarks = imported(order)
-        own_imports_ended_ns = monotonic_ns()
-        start = replace(
-            common,
-            resumed_ns=forked_ns,
-            own_imports_began_ns=own_imports_began_ns,
-            own_imports_ended_ns=own_imports_ended_ns,
-        )
-        _measure(order, channel, start, benchmarks, watch)
-
-    serve_forks(order, channel, import_and_measure, answer)
+    serve_forks(order, channel, start, measure_case, {})
 
 
 def _discover(order: WorkOrder, channel: Channel, watch: CodeWatch | None) -> None:
@@ -177,9 +154,9 @@ def _discover(order: WorkOrder, channel: Channel, watch: CodeWatch | None) -> No
 
 
 def _measure(
+    start: StartClock,
     order: WorkOrder,
     channel: Channel,
-    start: StartClock,
     benchmarks: Sequence[Benchmark],
     watch: CodeWatch | None,
 ) -> None:
@@ -223,7 +200,7 @@ def import_libraries(order: WorkOrder) -> tuple[dict[str, object], int]:
         if not failed and "torch" in sys.modules:
             failed = _import_each(importable(order.compiler))
         tempfile.tempdir = None  # each worker has its own
-        compiler_ns = monotonic_ns() - began_ns
+        compiler_ns = monotonic_ns() - began_ns if order.compiler else 0
     sys.meta_path.remove(requests)
     known = {name.partition(".")[0] for name in (*before, *loaded)}
     later = {name.partition(".")[0] for name in modules()} - known
@@ -262,16 +239,18 @@ def _import_each(names: Sequence[str]) -> str:
 def serve_forks(
     order: WorkOrder,
     channel: Channel,
-    serve: Callable[[int, WorkOrder, Channel], None],
+    start: StartClock,
+    serve: Callable[[StartClock, WorkOrder, Channel], None],
     import_report: Mapping[str, object],
 ) -> None:
     """Fork a worker for each request of the parent. Return when the parent hangs up.
 
-    ``serve(forked_ns, order, channel)`` is called in each child. ``import_report`` is sent to the
+    ``serve(start, order, channel)`` is called in each child. ``import_report`` is sent to the
     parent first.
     """
     import socket  # takes 3 ms; no other worker needs it
 
+    ready_ns = monotonic_ns()
     token = _environment_value(TOKEN)
     unfit = _unfit_reason(kinds(order.devices))
     if not unfit and token is None:
@@ -300,7 +279,7 @@ def serve_forks(
         flush()  # otherwise both processes would print what is still buffered
         pid = os.fork()
         if pid == 0:
-            forked_ns = monotonic_ns()
+            start = replace(start, waited_ns=monotonic_ns() - ready_ns)
             gc.unfreeze()  # a collection in the side's code costs what it costs without a fork
             os.setsid()
             for descriptor in alive:
@@ -312,7 +291,7 @@ def serve_forks(
             os.close(output)
             _take_environment(json.loads(order_text), token)
             ends = WorkerDescriptors(orders, results, *turns or (-1,))
-            _serve_and_leave(ends, partial(serve, forked_ns))
+            _serve_and_leave(ends, partial(serve, start))
         alive[os.pidfd_open(pid)] = pid
         for descriptor in descriptors:
             os.close(descriptor)

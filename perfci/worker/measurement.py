@@ -47,48 +47,22 @@ _PAGE = b"\1"  # not zero: for zeros, the kernel would not allocate memory
 
 @dataclass(frozen=True, slots=True)
 class StartClock:
-    """Readings of the monotonic clock, in ns, from the spawn to the end of the imports.
+    """A worker's start up to the end of its imports, in ns of the monotonic clock.
 
-    The imports begin at ``harness_ns`` and end at ``imported_ns``. A fresh worker goes on at once,
-    and ``resumed_ns`` equals ``imported_ns``. A forked worker goes on when it is forked: the time
-    from ``imported_ns`` to ``resumed_ns`` is waiting, which isn't part of the start.
-
-    A fork server's worker then imports its side's own code, from ``own_imports_began_ns`` to
-    ``own_imports_ended_ns``. Other workers have zero for both. ``compiler_ns`` is the length of the
-    compiler's import, which is the last of a fork server's imports.
+    ``spawned_ns`` is when its process, or its fork server's, was spawned. The interpreter, the
+    benchmark file's imports and the compiler's import took the other times. ``waited_ns`` is how
+    long the fork server then waited for the worker's fork, which isn't part of the start.
     """
 
     spawned_ns: int
-    started_ns: int
-    harness_ns: int
-    imported_ns: int
-    resumed_ns: int
-    own_imports_began_ns: int = 0
-    own_imports_ended_ns: int = 0
+    interpreter_ns: int
+    imports_ns: int = 0
     compiler_ns: int = 0
+    waited_ns: int = 0
 
     def until(self, now_ns: int) -> float:
-        """Return the time in s from the spawn to ``now_ns``, without the waiting."""
-        return (now_ns - self.spawned_ns - (self.resumed_ns - self.imported_ns)) / 1e9
-
-    def imports(self) -> float:
-        """Return how long the file's imports took, in s: before the fork, and the worker's own."""
-        before_ns = self.imported_ns - self.harness_ns - self.compiler_ns
-        return (before_ns + self.own_imports_ended_ns - self.own_imports_began_ns) / 1e9
-
-    def phases(self, later_harness_ns: int) -> dict[str, float]:
-        """Return the phases of the start up to the imports, in s.
-
-        The harness also works after the imports: ``later_harness_ns`` is that time since the worker
-        went on. It includes the worker's own imports, which are subtracted here.
-        """
-        own_imports_ns = self.own_imports_ended_ns - self.own_imports_began_ns
-        harness_ns = self.harness_ns - self.started_ns + later_harness_ns - own_imports_ns
-        return {
-            "interpreter": (self.started_ns - self.spawned_ns) / 1e9,
-            "harness": harness_ns / 1e9,
-            "imports": self.imports(),
-        } | ({"compiler": self.compiler_ns / 1e9} if self.compiler_ns else {})
+        """Return the length of the start in s if it ends at ``now_ns``."""
+        return (now_ns - self.spawned_ns - self.waited_ns) / 1e9
 
 
 def measure(
@@ -219,7 +193,7 @@ class _Measuring:
             scene.why_no_device = (
                 "it ran on the host, not on an accelerator" if there else "no accelerator"
             )
-        scene.imports = self._start.imports()
+        scene.imports = self._start.imports_ns / 1e9
         scene.start = self._start.until(started_ns) - work.spared_s
         return _FirstCall(before_ns, started_ns, (called_ns - before_ns) / 1e9, device, compiled)
 
@@ -256,9 +230,15 @@ class _Measuring:
 
     def _phases(self, set_up_ns: int, first: _FirstCall) -> dict[str, float]:
         """Return the phases of the cold start, in s."""
-        resumed_ns = self._start.resumed_ns
-        harness_ns = self._before_setup_ns - resumed_ns + first.before_ns - set_up_ns
-        return self._start.phases(harness_ns) | {
+        start = self._start
+        imported_ns = start.interpreter_ns + start.imports_ns + start.compiler_ns
+        harness_ns = first.before_ns - set_up_ns - imported_ns
+        compiler = {"compiler": start.compiler_ns / 1e9} if start.compiler_ns else {}
+        return {
+            "interpreter": start.interpreter_ns / 1e9,
+            "harness": start.until(self._before_setup_ns) + harness_ns / 1e9,
+            "imports": start.imports_ns / 1e9,
+            **compiler,
             "setup": (set_up_ns - self._before_setup_ns) / 1e9 - self._scene.work.spared_s,
             "first_call": (first.started_ns - first.before_ns) / 1e9,
         }
