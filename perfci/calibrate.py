@@ -20,7 +20,7 @@ from perfci.model.case import Case, Failure
 from perfci.model.measuring import DECIDING_ROUNDS, WorkerOutput
 from perfci.model.report import Comparison
 from perfci.model.run import Environment, Side
-from perfci.stats.spread import POWER, Spread, detectable_difference
+from perfci.stats.spread import POWER, detectable_difference
 from perfci.stats.t_tests import Resolution, variance
 from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.policy import Policy
@@ -116,12 +116,10 @@ class Pairs:
             math.log(head) - math.log(base) for base, head in pairs if base > 0.0 and head > 0.0
         )
 
-    def spread(self, metric: str) -> Spread | None:
-        """Return the spread of the log ratios, or None for fewer than two pairs."""
+    def spread(self, metric: str) -> float | None:
+        """Return the standard deviation of the log ratios, or None for too few pairs."""
         ratios = self.log_ratios(metric)
-        if len(ratios) < 2:
-            return None
-        return Spread(math.sqrt(variance(ratios, _RESOLUTION)), len(ratios) - 1)
+        return math.sqrt(variance(ratios, _RESOLUTION)) if len(ratios) >= _FEWEST_PAIRS else None
 
 
 def calibrate(
@@ -203,14 +201,14 @@ def _seen(
     )
     if metric is None or metric.absolute:
         return replace(seen, warning="compared by differences, not by shares")
-    if spread is None or spread.df < _FEWEST_PAIRS - 1:
+    if spread is None:
         return replace(seen, warning=f"fewer than {_FEWEST_PAIRS} pairs: spread unknown")
-    seen = replace(seen, spread=spread.value)
-    if spread.value == 0.0:
+    seen = replace(seen, spread=spread)
+    if spread == 0.0:
         return replace(seen, warning="the same in every pair: nothing to test")
     alpha = policy.alpha / max(1, family)
     prolongs = policy.undecided(row.metric) == "inconclusive"
-    smallest = detectable(spread.value, row.threshold, rounds, alpha, prolongs=prolongs)
+    smallest = detectable(spread, row.threshold, rounds, alpha, prolongs=prolongs)
     reached = max(DECIDING_ROUNDS, rounds.most if prolongs else rounds.least)
-    at_most = detectable_in(spread.value, reached, alpha)
+    at_most = detectable_in(spread, reached, alpha)
     return replace(seen, detectable=smallest, blind=at_most > row.threshold)

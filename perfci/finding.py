@@ -8,57 +8,14 @@ from typing import Literal
 
 IN_WORDS = "in-words"
 """The code of a reason that has words only, in its argument ``text``."""
-SERVERS_DIFFER = "servers-differ"
-"""Code of a caveat: the rounds of the first fork server differ from the later ones."""
-DELAYED_MORE = "delayed-more"
-"""Code of a remark: the kernel kept head's workers off their core in more bursts than base's."""
-TWO_SPEEDS = "two-speeds"
-"""Code of a remark: processes run at two speeds, and the change compares like with like."""
-OVERSTATED = "may-be-overstated"
-"""Code of a remark: a regression's interval reaches below its threshold."""
 FOLLOWS = "follows"
 """Code of the remark that a tail changed as the median did, and is shown in its row."""
 DONE_ONCE = "done-once"
 """Code of a remark, and of a reason: warm calls take next to nothing of an early call's time."""
-OF_WORKERS = frozenset(
-    {
-        "slow-rank", "rank-most", "rank-differs", "collective-counts", "collective-bytes",
-        "exposed-communication", "output-nan",
-    }
-)  # fmt: skip
-"""Codes of the remarks that a worker may make on a metric. The parent refuses other codes."""
-REMARKS = frozenset(
-    {
-        "round-on-one-side", "below-floor", "no-ratio", "no-ratio-of-mean",
-        "arithmetic-means", "one-session-of-spread", SERVERS_DIFFER,
-        DELAYED_MORE, "busy-threads", "threads-differ", OVERSTATED, TWO_SPEEDS, "does-nothing",
-        DONE_ONCE, FOLLOWS, "tails", "of-bases-reference",
-        "accept-from-fork", "accept-unbounded", "accept-expired", "accept-exceeded",
-        *OF_WORKERS,
-    }
-)  # fmt: skip
-"""Codes of remarks on a row's numbers. A remark is never the reason for the row's status."""
 LOOKS_SLOWER = "looks-slower"
 """Code of a reason: a row is not decided, and looks worse than noise."""
 NOTHING_EXERCISED = "nothing-exercised"
 """Code of a finding on a whole report: no case ran any code that the change touches."""
-WARNS = frozenset(
-    {
-        "accepted", "warned", "warned-uncounted", "warned-undecided", "lost-metric",
-        NOTHING_EXERCISED,
-    }
-)  # fmt: skip
-"""Codes of a verdict's reasons that warn and don't fail the report."""
-JUDGED = frozenset(
-    {
-        "looks-regressed", "looks-improved", "looks-unchanged", "below-threshold", "at-threshold",
-        "small-effect", "too-few", "no-evidence", "detectable",
-        "measure-together", "out-of-reach", "near-threshold", "more-rounds", "no-regression",
-        OVERSTATED, FOLLOWS, "tails",
-    }
-)  # fmt: skip
-"""Codes that depend on the family: the rows over which p-values are corrected. A row that is judged
-in another family (a whole report instead of a shard) loses these findings and gets new ones."""
 
 Method = Literal["paired_t", "welch_t", "exact", "none"]
 Plain = str | int | float

@@ -11,7 +11,7 @@ from perfci.metrics import METRICS
 from perfci.model.measuring import DECIDING_ROUNDS
 from perfci.model.report import Comparison, Report
 from perfci.model.words import words
-from perfci.verdict.policy import Policy, standard_error, worse_by
+from perfci.verdict.policy import Policy, standard_error, worsening
 
 _ENDS_THRESHOLD = 0.05
 """Highest relative threshold for comparing the ends, before it is halved."""
@@ -62,8 +62,9 @@ def moved_most(report: Report, metric: str, alpha: float) -> Comparison | None:
     ]
 
     def rank(row: Comparison) -> tuple[bool, bool, bool, float]:
-        change = abs(worse_by(row)[0] or 0.0)
+        change = abs(worsening(row).change)
         times = change / row.threshold if row.threshold else math.inf
+        times = 0.0 if math.isnan(times) else times
         return row.gate == "fail", row.status == "regressed", row.status == "improved", times
 
     return max(moved, key=rank, default=None)

@@ -12,7 +12,7 @@ from perfci.model.measuring import AGREEING_ROUNDS
 from perfci.model.report import Comparison
 from perfci.units import counted, format_duration
 from perfci.verdict.caveats import draws, rounds_to_believe
-from perfci.verdict.policy import threshold_of, worse_by
+from perfci.verdict.policy import worsening
 from perfci.verdict.stopping import is_out_of_reach, rounds_to_decide, undecided_metrics
 
 _SURE = 0.9
@@ -217,15 +217,15 @@ class Budget:
     def _rounds_of(self, row: Comparison, family: int, rounds_left: int) -> int:
         """Return the rounds that decide a row, or that make a row without interval believed."""
         policy = self._needs.policy
-        if worse_by(row)[1] is None and _moves(row):
+        if not worsening(row).has_interval and _moves(row):
             return min(rounds_left, rounds_to_believe(family, policy.alpha) - min(draws(row)))
         return rounds_to_decide(row, policy, family, rounds_left) or rounds_left
 
 
 def _moves(row: Comparison) -> bool:
     """Return whether a row is beyond its threshold so far, believed or not: it may end as moved."""
-    change = worse_by(row)[0]
-    return row.gate != "info" and change is not None and abs(change) > threshold_of(row)
+    worse = worsening(row)
+    return row.gate != "info" and abs(worse.change) > worse.threshold
 
 
 def _later_s(state: CaseState) -> float:

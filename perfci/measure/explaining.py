@@ -22,7 +22,7 @@ from perfci.measure.workers import BudgetEnded, TreeDeleted, Worker, WorkerEnded
 from perfci.measure.workplace import Workplace
 from perfci.model.case import Failure
 from perfci.model.report import Comparison
-from perfci.verdict.policy import threshold_of, worse_by
+from perfci.verdict.policy import worsening
 from perfci.verdict.why import ranked, size, with_hunks
 
 MOST_LOOKED_INTO = 8
@@ -211,11 +211,8 @@ def _require_sound(differences: Iterable[Difference]) -> None:
 def _is_worth_a_why(row: Comparison) -> bool:
     """Say whether a row moved, or is undecided and worse: by its threshold or, surely, by half."""
     if row.status == "inconclusive" and row.gate == "fail":
-        change, lo, _ = worse_by(row)
-        if change is None:
-            return False
-        least = threshold_of(row) / 2.0
-        return change >= least if lo is not None and lo > 0.0 else change >= 2.0 * least
+        worse = worsening(row)
+        return worse.change >= worse.threshold / (2.0 if worse.lo > 0.0 else 1.0)
     return row.status in {"regressed", "improved"} and row.gate != "info"
 
 

@@ -12,7 +12,6 @@ from random import Random
 
 from perfci.config.keys import MeasureSettings
 from perfci.errors import PerfciError, UsageError
-from perfci.finding import OF_WORKERS
 from perfci.measure.code_guard import CodeUsed, WorkerWatch, wrong_code
 from perfci.measure.command_results import with_results
 from perfci.measure.executor import Executor, OpenServers
@@ -32,7 +31,7 @@ from perfci.metrics import METRICS
 from perfci.model.case import Failure, unfit_reason
 from perfci.model.codec import to_plain
 from perfci.model.measuring import WorkerFailure, WorkerOutput, WorkerResult
-from perfci.model.words import sayable
+from perfci.model.words import OF_WORKERS, sayable
 from perfci.model.worker import REPLACED, UNLIKE_FRESH, Measurement, WorkerBlock, WorkOrder
 from perfci.units import first_of, format_value
 from perfci.verdict.reduction import reduce, side_by_side

@@ -1,4 +1,4 @@
-"""Findings in English: all of their sentences are written here, and no code may depend on them.
+"""Findings in English. All sentences and kinds of findings are here; no code depends on sentences.
 
 A wording is a template (``_Argument`` has its forms), or a function that takes the finding's
 arguments by name. The function for a verdict's reason takes the reason itself as its first
@@ -10,7 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from perfci.finding import DONE_ONCE, IN_WORDS, LOOKS_SLOWER, Finding, Reason
+from perfci.finding import (
+    DONE_ONCE,
+    FOLLOWS,
+    IN_WORDS,
+    LOOKS_SLOWER,
+    NOTHING_EXERCISED,
+    Finding,
+    Reason,
+)
 from perfci.model.status import traits
 from perfci.model.worker import THROTTLED
 from perfci.units import (
@@ -57,11 +65,6 @@ class _Argument:
 def _looks(moved: str) -> Callable[..., str]:
     """Return the wording for a change that looks ``moved`` but isn't sure, because of ``why``."""
     return lambda *, why, **of_why: f"looks {moved}: {words(Finding(why, of_why))}"
-
-
-def _base_only(*, why: str = "") -> str:
-    reason = why or "head's workers reported none"
-    return f"only base has a value: {reason}"
 
 
 _MUCH = 0.05
@@ -121,32 +124,55 @@ def _nothing_exercised(*, names: str, more: int = 0) -> str:
     return f"no case used what differs ({files}), so write a benchmark that does"
 
 
-_DONE_ONCE = (
-    "a warm call takes {warm:s} and an early one {early:s}, so the work is done once per process: "
-    "an iterator is used up, say, or a result is kept. Make the benchmark do it in each call, or "
-    "if it only initialises, in its set-up"
-)
-
-
-WORDS: Mapping[str, str | Callable[..., str]] = {
-    IN_WORDS: "{text}",
-    # of the numbers
-    "no-pairs": "no pairs: no test is possible",
-    "one-pair": "only one pair: a test needs at least 2",
-    "same-values": "both sides have the same value in every round: nothing to test",
-    "no-spread": "the values do not vary: no test is possible",
-    "no-spread-on-one-side": "the values of one side do not vary: no test is possible",
-    "no-values-on-one-side": "one side has no values: no test is possible",
-    "one-value-on-one-side": "one side has a single value: a test needs at least 2",
+_Words = Mapping[str, str | Callable[..., str]]
+_COARSE_REMARKS: _Words = {
     "one-session-of-spread": "one session in the baseline: variance between sessions is unknown",
-    "not-finite": "a value is not a finite number: no test is possible",
-    "out-of-range": ("a value is above {largest:g}, or below its inverse: no test is possible"),
-    "arithmetic-means": "values of zero or below: arithmetic means compared, base's taken as exact",
-    "no-ratio-of-mean": "base's mean is not above zero: there is no ratio",
-    "no-ratio": "one side is zero or below: there is no ratio",
     "below-floor": "values below {floor:g} count as {floor:g}",
+    "no-ratio": "one side is zero or below: there is no ratio",
+    "no-ratio-of-mean": "base's mean is not above zero: there is no ratio",
+}
+"""Remarks on numbers that are too coarse, which the way of measuring is to blame for."""
+_OTHER_REMARKS: _Words = {
     "round-on-one-side": "excluded, as only one side has a value: round {which}",
-    # of ranks
+    "arithmetic-means": "values of zero or below: arithmetic means compared, base's taken as exact",
+    "servers-differ": (
+        "the rounds of the second fork server differ from those of the first, as identical code "
+        "may, too"
+    ),
+    "delayed-more": (
+        "head's workers were kept off their core in {head:,} of {bursts:,} bursts, base's in "
+        "{base:,} (p = {p:.2g}): P95, P99 and mean include these bursts"
+    ),
+    "busy-threads": (
+        "head's calls leave work to threads that run on after them, {head:share} of the other "
+        "side's time (base's {base:share}): no latency has it"
+    ),
+    "threads-differ": (
+        "torch's number of threads is {head:g} on head and {base:g} on base: imports or set-up "
+        "changed it"
+    ),
+    "two-speeds": _two_speeds,
+    "does-nothing": (
+        "a call takes {seconds:s}, about as long as one that does nothing: does the benchmark "
+        "return its work as a function?"
+    ),
+    DONE_ONCE: (
+        "a warm call takes {warm:s} and an early one {early:s}, so the work is done once per "
+        "process: an iterator is used up, say, or a result is kept. Make the benchmark do it in "
+        "each call, or if it only initialises, in its set-up"
+    ),
+    "of-bases-reference": "estimated from base's float64 reference, because of head: {why}",
+    "accept-from-fork": (
+        "`accept` entries from a fork are ignored unless the default branch has them, too"
+    ),
+    "accept-unbounded": (
+        "an `accept` entry that base has already, without `up_to` or `until`, doesn't accept a new "
+        "regression"
+    ),
+    "accept-expired": "it was accepted until {until}",
+    "accept-exceeded": "it is accepted up to {up_to:amount} only",
+}
+OF_WORKERS: _Words = {
     "slow-rank": "rank {rank} is slower by {slower:s} a step, outside of collectives",
     "rank-most": "rank {rank} has the most",
     "exposed-communication": (
@@ -162,46 +188,106 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
     "collective-bytes": lambda **sizes: ", ".join(
         f"{kind} {format_value(size, 'bytes')}" for kind, size in sizes.items()
     ),
-    # of a session's workers
+    "output-nan": (
+        "`{where}` has NaN, and so has its reference: work on NaN may take another time than work "
+        "on numbers"
+    ),
+}
+"""Remarks that a worker may make on a metric. The parent refuses other codes."""
+_JUDGED_REMARKS: _Words = {
+    "may-be-overstated": (
+        "the interval begins at {least:amount}, below the threshold of {threshold:amount}: changes "
+        "so close to it are overstated on average"
+    ),
+    FOLLOWS: "changed as {metric} did, and is shown in its row",
+    "tails": _tails,
+}
+_JUDGED_METHOD: _Words = {
+    "too-few": _too_few,
+    "measure-together": (
+        f"{_DETECTED}; `perfci compare` measures both sides in pairs and detects smaller changes"
+    ),
+}
+_OTHER_JUDGED: _Words = {
+    "looks-regressed": _looks("regressed"),
+    "looks-improved": _looks("improved"),
+    "looks-unchanged": _looks("unchanged"),
+    "below-threshold": "significant, but below the threshold of {threshold:amount}",
+    "at-threshold": (
+        "significant, but at the threshold of {threshold:amount}: more rounds would hardly tell"
+    ),
+    "small-effect": "significant, but Cohen's d is below {least:g}",
+    "no-evidence": "not enough evidence either way",
+    "detectable": _DETECTED,
+    "out-of-reach": f"{_DETECTED}; {{threshold:share}} is out of reach with this variance",
+    "near-threshold": (
+        f"{_DETECTED}; the change is too close to the threshold of {{threshold:amount}} to decide"
+    ),
+    "more-rounds": f"{_DETECTED}; about {{rounds:rounds}} would detect {{threshold:share}}",
+    "no-regression": (
+        "a regression of {threshold:amount} is excluded; no rounds were spent on whether it is "
+        "better or unchanged"
+    ),
+}
+_OTHER_METHOD: _Words = {
+    "few-rounds": ("{rounds} rounds cannot rule out between-process variance; {needed:rounds} can"),
+    "few-workers": (
+        "{base} and {head} workers cannot rule out between-process variance; {needed:rounds} can"
+    ),
+    "no-pairs": "no pairs: no test is possible",
+    "one-pair": "only one pair: a test needs at least 2",
+    "no-values-on-one-side": "one side has no values: no test is possible",
+    "one-value-on-one-side": "one side has a single value: a test needs at least 2",
+    "one-session": "a baseline of one session says nothing about the variance between sessions",
+    "only-pairs": "head was measured alone",
+    "nothing-measured": "nothing was measured",
+    "no-round": "no round was completed",
+    "budget-ended": "the time budget was too short",
+    "interrupted": "interrupted before the first round was complete",
+    "session-ended": "the session ended before the first round was complete",
+    "same-values": "both sides have the same value in every round: nothing to test",
+    "no-spread": "the values do not vary: no test is possible",
+    "no-spread-on-one-side": "the values of one side do not vary: no test is possible",
+    "not-finite": "a value is not a finite number: no test is possible",
+    "out-of-range": ("a value is above {largest:g}, or below its inverse: no test is possible"),
+    "base-only": "only base has a value: {why}",
+    "no-value": "{metric} has no value on base: {why}",
+    "no-graph": "torch.compile produced no graph on {side}: all of it runs in eager mode",
+    "left-out": "head's benchmark no longer reports it: its `metrics=` omits it",
+    "unreported": "the default branch has this benchmark, and the report does not",
+    "not-reported": "every case has {metric}, and the report lacks it",
+    "absent": "{side} does not have it",
+    "no-baseline": "no baseline yet: run `perfci baseline update`",
+    "other-environment": "the baseline is from another environment: {environment}",
+    "source-changed": (
+        "the benchmark's source changed: run `perfci baseline update` to measure it again"
+    ),
+}
+REMARKS: _Words = {**_COARSE_REMARKS, **_OTHER_REMARKS, **OF_WORKERS, **_JUDGED_REMARKS}
+"""Remarks on a row's numbers. A remark is never the reason for the row's status."""
+METHOD: _Words = {**_COARSE_REMARKS, **_JUDGED_METHOD, **_OTHER_METHOD}
+"""Reasons for an undecided row for which the way of measuring is to blame."""
+JUDGED: _Words = {**_JUDGED_REMARKS, **_JUDGED_METHOD, **_OTHER_JUDGED}
+"""Findings that depend on the family: the rows over which p-values are corrected. A row that is
+judged in another family (a whole report instead of a shard) loses them and gets new ones."""
+WORDS: _Words = {
+    **REMARKS,
+    **METHOD,
+    **JUDGED,
+    IN_WORDS: "{text}",
     "bursts-excluded": _bursts_excluded,
     "bursts-disturbed": (
         "Most bursts of {workers:n worker} were disturbed but kept, most often because of this: "
         "{reason}. Their numbers are those of a busy or throttled machine: " + _ALONE
     ),
-    "delayed-more": (
-        "head's workers were kept off their core in {head:,} of {bursts:,} bursts, base's in "
-        "{base:,} (p = {p:.2g}): P95, P99 and mean include these bursts"
-    ),
-    "busy-threads": (
-        "head's calls leave work to threads that run on after them, {head:share} of the other "
-        "side's time (base's {base:share}): no latency has it"
-    ),
-    "threads-differ": (
-        "torch's number of threads is {head:g} on head and {base:g} on base: imports or set-up "
-        "changed it"
-    ),
     "delayed-more-cases": (
         "More bursts were kept off their core on head than on base, beyond chance, in {cases}: "
         "their P95, P99 and mean include these bursts"
     ),
-    "two-speeds": _two_speeds,
-    "output-nan": (
-        "`{where}` has NaN, and so has its reference: work on NaN may take another time than work "
-        "on numbers"
-    ),
-    "of-bases-reference": "estimated from base's float64 reference, because of head: {why}",
-    "does-nothing": (
-        "a call takes {seconds:s}, about as long as one that does nothing: does the benchmark "
-        "return its work as a function?"
-    ),
-    DONE_ONCE: _DONE_ONCE,
-    # why a change, or its absence, is not believed
     "more-are-slow": (
         "more of head's processes may be slow: over both speeds its mean may be worse by "
         "{worst:share}, beyond the threshold of {threshold:share}"
     ),
-    "only-pairs": "head was measured alone",
-    "one-session": "a baseline of one session says nothing about the variance between sessions",
     "throttled": (
         "a processor quota stopped most bursts of {throttled} of {workers} workers: raise it, or "
         "give the container whole cores"
@@ -216,82 +302,16 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
         "workers fall into two groups, a ratio of {ratio:ratio} apart ({low_count} and "
         "{high_count} of them): processes may run at two speeds"
     ),
-    "few-rounds": ("{rounds} rounds cannot rule out between-process variance; {needed:rounds} can"),
-    "servers-differ": (
-        "the rounds of the second fork server differ from those of the first, as identical code "
-        "may, too"
-    ),
-    "few-workers": (
-        "{base} and {head} workers cannot rule out between-process variance; {needed:rounds} can"
-    ),
-    # a judgement's own
-    "looks-regressed": _looks("regressed"),
-    "looks-improved": _looks("improved"),
-    "looks-unchanged": _looks("unchanged"),
-    "below-threshold": "significant, but below the threshold of {threshold:amount}",
-    "at-threshold": (
-        "significant, but at the threshold of {threshold:amount}: more rounds would hardly tell"
-    ),
-    "small-effect": "significant, but Cohen's d is below {least:g}",
-    "too-few": _too_few,
-    "no-evidence": "not enough evidence either way",
-    "detectable": _DETECTED,
-    "measure-together": (
-        f"{_DETECTED}; `perfci compare` measures both sides in pairs and detects smaller changes"
-    ),
-    "out-of-reach": f"{_DETECTED}; {{threshold:share}} is out of reach with this variance",
-    "near-threshold": (
-        f"{_DETECTED}; the change is too close to the threshold of {{threshold:amount}} to decide"
-    ),
-    "more-rounds": f"{_DETECTED}; about {{rounds:rounds}} would detect {{threshold:share}}",
-    "may-be-overstated": (
-        "the interval begins at {least:amount}, below the threshold of {threshold:amount}: changes "
-        "so close to it are overstated on average"
-    ),
-    "follows": "changed as {metric} did, and is shown in its row",
-    "tails": _tails,
-    "no-regression": (
-        "a regression of {threshold:amount} is excluded; no rounds were spent on whether it is "
-        "better or unchanged"
-    ),
-    # of a whole metric or case
     "compiles-slower": "{pairs:n pair}; those of one commit differ by 5 to 18 %",
     "same-code": "both sides compiled the same graphs to the same code",
-    "no-graph": "torch.compile produced no graph on {side}: all of it runs in eager mode",
     "coarser-output": "`{where}` is {head}, was {base}",
     "more-in-eager": "more of {side} runs in eager mode: it has more graph breaks",
     "less-in-graphs": "either head calls less, or it compiles less of what it calls",
-    "base-only": _base_only,
-    "nothing-exercised": _nothing_exercised,
+    NOTHING_EXERCISED: _nothing_exercised,
     "harmless": "only prose and tests changed",
     "moved-in-one-round": "it had one round, in which it moved by more than the threshold here",
     "untouched": "it ran no changed file, and didn't move by its threshold in one round",
-    "no-value": "{metric} has no value on base: {why}",
-    "left-out": "head's benchmark no longer reports it: its `metrics=` omits it",
-    "unreported": "the default branch has this benchmark, and the report does not",
-    "not-reported": "every case has {metric}, and the report lacks it",
-    "absent": "{side} does not have it",
     "failed": _failed,
-    "no-baseline": "no baseline yet: run `perfci baseline update`",
-    "other-environment": "the baseline is from another environment: {environment}",
-    "source-changed": (
-        "the benchmark's source changed: run `perfci baseline update` to measure it again"
-    ),
-    "nothing-measured": "nothing was measured",
-    "no-round": "no round was completed",
-    "budget-ended": "the time budget was too short",
-    "interrupted": "interrupted before the first round was complete",
-    "session-ended": "the session ended before the first round was complete",
-    # of lines that accept a regression
-    "accept-from-fork": (
-        "`accept` entries from a fork are ignored unless the default branch has them, too"
-    ),
-    "accept-unbounded": (
-        "an `accept` entry that base has already, without `up_to` or `until`, doesn't accept a new "
-        "regression"
-    ),
-    "accept-expired": "it was accepted until {until}",
-    "accept-exceeded": "it is accepted up to {up_to:amount} only",
     "accept-unneeded": lambda *, case, metric, status: (
         f"`accept` names {case} {metric}, which "
         + (
@@ -304,7 +324,6 @@ WORDS: Mapping[str, str | Callable[..., str]] = {
         f"`accept` names {case} {metric}, which was not compared"
         + (f"; did you mean `{near}`?" if near else "")
     ),
-    # why both sides' workers are not forked from one fork server
     "server-python": "the sides run different Pythons",
     "server-plugins": "the sides have different {what} installed",
     "server-unknown": "what {side} imports is not known",
@@ -397,19 +416,24 @@ def _because(reason: Reason) -> str:
     return f" ({words(reason.because)})" if reason.because else ""
 
 
-REASONS: Mapping[str, str | Callable[..., str]] = {
-    IN_WORDS: "{text}",
-    "regressed": _regressed,
-    "warned": _warned,
+WARNINGS: _Words = {
     "accepted": _accepted,
-    "uncounted": "{case}: {metric} cannot be counted{because}",
+    "warned": _warned,
     "warned-uncounted": "warning: {case}: {metric} cannot be counted{because}",
     "warned-undecided": _warned_undecided,
+    "lost-metric": "warning: {case}: {metric}{because}",
+    NOTHING_EXERCISED: lambda _, **arguments: _nothing_exercised(**arguments),
+}
+"""Reasons that don't fail the report."""
+REASONS: _Words = {
+    **WARNINGS,
+    IN_WORDS: "{text}",
+    "regressed": _regressed,
+    "uncounted": "{case}: {metric} cannot be counted{because}",
     "rare-state": lambda _, *, rounds, share: (
         f"strict: {rounds} equal rounds don't exclude a state that slows less than "
         f"{format_share(share)} of head's processes; more `rounds` do"
     ),
-    "lost-metric": "warning: {case}: {metric}{because}",
     "no-number": "{case}: {metric}{because}",
     "failed": "{case}: {why}",
     "failed-on-both-sides": "{case}: fails on both sides: {why}",
@@ -421,7 +445,6 @@ REASONS: Mapping[str, str | Callable[..., str]] = {
     DONE_ONCE: "{case}: {why}",
     "nothing-measured": "nothing was measured",
     "nothing-to-compare-with": "nothing to compare with: {new} new",
-    "nothing-exercised": lambda _, **arguments: _nothing_exercised(**arguments),
     "nothing-gates": 'nothing gates: no compared metric has gate = "fail"',
     "interrupted": "interrupted before everything was measured",
     "unconfirmed": "unconfirmed: base and head were not measured in pairs",

@@ -176,7 +176,7 @@ class Reading:
     and with the values that the parent computes, of a ``WorkerOutput``.
 
     ``missing`` maps an absent metric to the reason, and ``remarks`` a metric to a finding on its
-    value, with a code of ``finding.OF_WORKERS``. Only ``reduce`` gives ``bursts``, for metrics
+    value, with a code of ``words.OF_WORKERS``. Only ``reduce`` gives ``bursts``, for metrics
     whose bursts are compared side by side: the median of each burst in order, or None for an
     excluded burst. ``output`` has the parts of a call's output, by path.
     """

@@ -12,7 +12,7 @@ from perfci.model.case import Failure
 from perfci.model.report import Report
 from perfci.model.status import traits
 from perfci.report.rows import Row
-from perfci.verdict.policy import threshold_of, worse_by
+from perfci.verdict.policy import worsening
 
 _NUMBER = re.compile(r"\b(?:0x[0-9a-f]+|\d+)\b")
 """Addresses, process ids and line numbers, which differ between two runs of the same failure."""
@@ -145,6 +145,5 @@ def group_of(row: Row) -> str:
 def _matters(row: Row) -> bool:
     """Return whether an undecided row may keep a report from passing, or looks clearly worse."""
     metric = METRICS.get(row.comparison.metric)
-    change, _, _ = worse_by(row.comparison)
-    looks_worse = change is not None and change >= threshold_of(row.comparison)
+    looks_worse = worsening(row.comparison).looks_worse
     return metric is None or metric.undecided == "inconclusive" or looks_worse

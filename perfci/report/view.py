@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
-from perfci.finding import LOOKS_SLOWER, NOTHING_EXERCISED, WARNS, Reason
+from perfci.finding import LOOKS_SLOWER, NOTHING_EXERCISED, Reason
 from perfci.model.report import Report
 from perfci.model.run import Side
-from perfci.model.words import reason_words, words
+from perfci.model.words import WARNINGS, reason_words, words
 from perfci.report.modes import ModeTable, mode_tables
 from perfci.report.outline import Outline, shown_failures
 from perfci.report.why import CaseWhy, whys
 from perfci.units import counted, format_change, format_duration, format_share
 from perfci.verdict.decision import lost_metrics
-from perfci.verdict.policy import worse_by
+from perfci.verdict.policy import worsening
 
 _MARKS = {"fail": "\u274c", "error": "\U0001f4a5", "inconclusive": "\u2754", "pass": "\u2705"}
 _WARNED_UNDECIDED = "warned-undecided"
@@ -151,7 +151,7 @@ def reasons(rows: Outline) -> tuple[str, ...]:
         for reason in findings
         if reason.code != _WARNED_UNDECIDED
         and (reason.case, reason.metric) not in listed
-        and (reason.case not in rows.failed or reason.code in WARNS)
+        and (reason.case not in rows.failed or reason.code in WARNINGS)
     ]
     warned = [reason for reason in report.verdict.findings if reason.code == _WARNED_UNDECIDED]
     return tuple(map(reason_words, (*others, *warned)))
@@ -237,9 +237,7 @@ def _also(rows: Outline) -> str:
         "accepted regression": accepted,
         "improvement": sum(row.status == "improved" for row in moved),
         "warning": warned,
-        "undecided slow-down": sum(
-            (worse_by(row.comparison)[1] or 0.0) > 0.0 for row in rows.undecided
-        ),
+        "undecided slow-down": sum(worsening(row.comparison).lo > 0.0 for row in rows.undecided),
         "removed case": len({row.case for row in rows.groups["removed"]} & _one_sided(rows)),
         "new case": len({row.case for row in rows.groups["new"]}),
         "skipped case": len(rows.report.skipped),

@@ -72,7 +72,7 @@ def two_speeds(changes: Sequence[float]) -> TwoSpeeds | None:
     fits = [_fitted(values, *sorted(splits)) for splits in combinations(widest, 2)]
     residual, gap, low, high = min(fits)
     spread = math.sqrt(residual / (count - 2))
-    least = max(_LEAST_GAP, separation_of_speeds(count) * spread)
+    least = max(_LEAST_GAP, (6.0 + 20.0 / (count - 3)) * spread)
     if gap <= least or spread <= 1e-9 * gap:  # values without any spread are a clock's steps
         return None
     if count - low - high < math.sqrt(low * high):
@@ -85,11 +85,6 @@ def two_speeds(changes: Sequence[float]) -> TwoSpeeds | None:
     widening = math.sqrt((count - 1) / (count - 2) / (1.0 - imbalance))
     in_order = tuple(moves[index] for index in range(count))
     return TwoSpeeds(gap, in_order, center - half, center + half, widening)
-
-
-def separation_of_speeds(count: int) -> float:
-    """Return how many standard deviations must lie between the speeds of ``count`` pairs."""
-    return 6.0 + 20.0 / (count - 3)
 
 
 def _fitted(values: Sequence[float], low: int, rest: int) -> tuple[float, float, int, int]:

@@ -10,11 +10,9 @@ from itertools import pairwise
 
 from perfci.stats.t_tests import CONFIDENCE, mean, no_evidence, t_quantile
 
-LEAST_VALUES = 5
+_FEWEST_VALUES = 5
 """Fewer values have no modes."""
-LEAST_SHARE = 0.15
-"""A group with a smaller share of the values is a tail, not a mode. Heavy tails make one in any
-sample."""
+_LEAST_GAP = math.log1p(0.01)
 POWER = 0.95
 """Chance, by default, that a test calls the difference significant that it can detect."""
 _MOST_PAIRS = 10_000
@@ -23,16 +21,8 @@ _HUGE_CRITICAL = 100.0
 """Critical value from which the inversion of the noncentral t is slow and its normal part small."""
 
 
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """A sample's standard deviation, and the degrees of freedom it was taken with."""
-
-    value: float
-    df: int
-
-
-def upper_bound(spread: Spread, confidence: float = CONFIDENCE) -> float:
-    """Return the upper bound of the true standard deviation, with ``confidence``.
+def upper_bound(spread: float, df: int, confidence: float = CONFIDENCE) -> float:
+    """Return the upper bound of the true standard deviation, of which a sample had ``spread``.
 
     Notes
     -----
@@ -41,24 +31,24 @@ def upper_bound(spread: Spread, confidence: float = CONFIDENCE) -> float:
     """
     from scipy import special
 
-    return spread.value * math.sqrt(spread.df / float(special.chdtri(spread.df, confidence)))
+    return spread * math.sqrt(df / float(special.chdtri(df, confidence)))
 
 
 @dataclass(frozen=True, slots=True)
 class Modes:
-    """Two modes: their centres on the scale of the values, and the share in the upper one."""
+    """Two modes: their centres on the scale of the values, and the numbers of values in each."""
 
     low: float
     high: float
-    share_high: float
+    low_count: int
+    high_count: int
 
 
-def two_modes(values: Sequence[float], *, least_gap: float = 0.01, fewest: int = 2) -> Modes | None:
+def two_modes(values: Sequence[float]) -> Modes | None:
     """Return the two modes of positive ``values``, in any order, or None if one is enough.
 
-    ``least_gap`` is the share by which the modes have to differ to matter. A mode has at least
-    ``fewest`` values and 15 % of them (``LEAST_SHARE``); with ``fewest=1`` one value may be a mode,
-    whatever its share.
+    A single value may be a mode, so heavy tails show two in up to 16 % of samples. Modes less than
+    1 % apart don't matter.
 
     Notes
     -----
@@ -71,29 +61,20 @@ def two_modes(values: Sequence[float], *, least_gap: float = 0.01, fewest: int =
     n of 5 to 40. Error rates: docs/results/error-rates.md. Fewer than five values have no modes.
     """
     count = len(values)
-    if count < LEAST_VALUES or no_evidence(values) or min(values) <= 0.0:
+    if count < _FEWEST_VALUES or no_evidence(values) or min(values) <= 0.0:
         return None
     logs = sorted(math.log(value) for value in values)
-    least = fewest if fewest < 2 else max(fewest, math.ceil(LEAST_SHARE * count))
-    if 2 * least > count:
-        return None
     within, split = min(
-        (_squares(logs[:index]) + _squares(logs[index:]), index)
-        for index in range(least, count - least + 1)
+        (_squares(logs[:index]) + _squares(logs[index:]), index) for index in range(1, count)
     )
     low, high = mean(logs[:split]), mean(logs[split:])
     pooled = math.sqrt(within / (count - 2))
-    if high - low < math.log1p(least_gap) or high - low <= separation_needed(count) * pooled:
+    if high - low < _LEAST_GAP or high - low <= (3.5 + 20.0 / (count - 3)) * pooled:
         return None
     steps = [after - before for before, after in pairwise(logs)]
     if steps[split - 1] < max(steps):
         return None
-    return Modes(math.exp(low), math.exp(high), (count - split) / count)
-
-
-def separation_needed(count: int) -> float:
-    """Return how many standard deviations must lie between the modes of ``count`` values."""
-    return 3.5 + 20.0 / (count - 3)
+    return Modes(math.exp(low), math.exp(high), split, count - split)
 
 
 def _squares(values: Sequence[float]) -> float:

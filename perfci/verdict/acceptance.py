@@ -9,6 +9,7 @@ verdict counts.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +24,7 @@ from perfci.model.report import Accepted, Comparison, Report, Verdict
 from perfci.values import UP_TO, Day, Text, about
 from perfci.verdict.case_comparisons import empty_row, exact_status_at
 from perfci.verdict.decision import kept_from_passing, placeholder, was_measured, with_verdict
-from perfci.verdict.policy import Policy, threshold_at, threshold_of, worse_by
+from perfci.verdict.policy import Policy, threshold_at, worsening
 from perfci.verdict.row_status import adjust, moved_untouched
 
 _WORST_FIRST = ("fail", "error", "inconclusive", "pass")
@@ -144,8 +145,8 @@ def is_beyond(row: Comparison, up_to: float | None) -> bool:
     """Say whether the row got worse by more than ``up_to``, or by an unknown amount."""
     if up_to is None:
         return False
-    worse, _, _ = worse_by(row)
-    return worse is None or worse > threshold_of(replace(row, threshold=up_to))
+    worse = worsening(replace(row, threshold=up_to))
+    return math.isnan(worse.change) or worse.change > worse.threshold
 
 
 def _exceeded(terms: Accepted | Acceptance, row: Comparison, today: str) -> Finding | None:

@@ -15,7 +15,7 @@ from perfci.model.case import Metric
 from perfci.model.measuring import WorkerOutput
 from perfci.model.report import Comparison
 from perfci.stats.t_tests import DayShift, mean, no_evidence, variance, variance_of_means
-from perfci.verdict.policy import Policy, threshold_of, worse_by
+from perfci.verdict.policy import Policy, worsening
 from perfci.verdict.sampled_comparisons import Values
 
 _SMALL_SUITE = 6
@@ -85,15 +85,15 @@ def may_decide(rows: Iterable[Comparison], policy: Policy) -> bool:
 
     Pairs take less time in all where head alone would leave many cases undecided.
     """
+
+    def is_narrow(row: Comparison) -> bool:
+        worse = worsening(row)
+        return (worse.hi - worse.lo) / 2.0 <= _SCREENED_SHARE * worse.threshold
+
     return all(
-        row.anchors and _half_width(row) <= _SCREENED_SHARE * threshold_of(row)
+        row.anchors and is_narrow(row)
         for row in rows
         if row.gate == "fail"
         and row.method == "welch_t"
         and policy.undecided(row.metric) == "inconclusive"
     )
-
-
-def _half_width(row: Comparison) -> float:
-    _, lo, hi = worse_by(row)
-    return math.inf if lo is None or hi is None else (hi - lo) / 2.0

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from perfci.finding import DELAYED_MORE, NO_EVIDENCE, Evidence, Finding, finding
+from perfci.finding import NO_EVIDENCE, Evidence, Finding, finding
 from perfci.metrics import METRICS, Ruling, rulings
 from perfci.metrics.accuracy import comparable
 from perfci.model import inherited
@@ -22,7 +22,7 @@ from perfci.model.status import Status
 from perfci.stats.quantile import upper_median
 from perfci.stats.t_tests import DayShift, no_evidence, sign_flip_p
 from perfci.verdict.caveats import caveat_of_quota
-from perfci.verdict.policy import Policy, reaches, threshold_at, threshold_of, worse_by
+from perfci.verdict.policy import Policy, threshold_at, worsening
 from perfci.verdict.sampled_comparisons import (
     Values,
     compare_pairs,
@@ -196,7 +196,7 @@ def delayed_more(base: Sequence[WorkerOutput], head: Sequence[WorkerOutput]) -> 
     if p > _DELAY_ALPHA:
         return None
     return finding(
-        DELAYED_MORE,
+        "delayed-more",
         head=sum(after.bursts_delayed for _, after in pairs),
         base=sum(prior.bursts_delayed for prior, _ in pairs),
         bursts=sum(after.bursts_measured for _, after in pairs),
@@ -329,8 +329,8 @@ def _lacking(
 
 def _vanished(empty: Comparison, base: Values, head: Sequence[WorkerOutput]) -> Comparison:
     reasons = [output.missing[empty.metric] for output in head if empty.metric in output.missing]
-    why = finding("base-only", why=reasons[0]) if reasons else finding("base-only")
-    return empty.noting(why, base=base.estimate(logarithmic=True))
+    why = reasons[0] if reasons else "head's workers reported none"
+    return empty.noting(finding("base-only", why=why), base=base.estimate(logarithmic=True))
 
 
 def _disturbance(outputs: Iterable[WorkerOutput]) -> str:
@@ -394,10 +394,10 @@ def compare_exactly(
 
 def _status_of(row: Comparison) -> Status:
     """Return the status of a row with an exact change."""
-    change, _, _ = worse_by(row)
-    if change is None or not reaches(change, threshold_of(row)):
+    worse = worsening(row)
+    if not worse.reaches:
         return "unchanged"
-    return "regressed" if change > 0.0 else "improved"
+    return "regressed" if worse.change > 0.0 else "improved"
 
 
 def exact_status_at(row: Comparison, threshold: float) -> Status:
@@ -407,7 +407,7 @@ def exact_status_at(row: Comparison, threshold: float) -> Status:
     if the sides' values overlap: workers that agree by the row's own threshold may not agree by a
     smaller one.
     """
-    if worse_by(row)[0] is None or row.base is None or row.head is None:
+    if math.isnan(worsening(row).change) or row.base is None or row.head is None:
         return row.status
     status = _status_of(replace(row, threshold=threshold))
     ends = (row.base.lo, row.base.hi, row.head.lo, row.head.hi)

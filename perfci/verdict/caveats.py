@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import asdict
 
-from perfci.finding import SERVERS_DIFFER, TWO_SPEEDS, Finding, Reason, finding
+from perfci.finding import Finding, Reason, finding
 from perfci.model.case import Metric
 from perfci.model.measuring import DECIDING_ROUNDS, WorkerOutput
 from perfci.model.report import Comparison
 from perfci.model.status import Cause, traits
+from perfci.model.words import METHOD
 from perfci.model.worker import THROTTLED
 from perfci.stats.quantile import median
 from perfci.stats.speeds import TwoSpeeds, two_speeds
-from perfci.stats.spread import Modes, two_modes
+from perfci.stats.spread import two_modes
 from perfci.stats.t_tests import no_evidence, welch_t
-from perfci.verdict.policy import threshold_of, worse_by
+from perfci.verdict.policy import worsening
 
 ONE_SESSION = finding("one-session")
 ONLY_PAIRS = finding("only-pairs")
@@ -34,23 +36,6 @@ _THROTTLED_SHARE = 0.1
 """Share of a case's workers that a quota may have stopped in most bursts."""
 _FEWEST_ROUNDS = 4
 """Fewest rounds that show two speeds: the change and the gap take two of them."""
-_METHOD_CODES = frozenset(
-    {
-        # too little was measured
-        "few-rounds", "few-workers", "too-few",
-        "no-pairs", "one-pair", "no-values-on-one-side",
-        "one-value-on-one-side", "one-session", "only-pairs",
-        "one-session-of-spread", "nothing-measured", "no-round", "budget-ended", "interrupted",
-        "session-ended", "measure-together",
-        # the values are too coarse for a test, or no numbers
-        "same-values", "no-spread", "no-spread-on-one-side", "not-finite", "out-of-range",
-        "below-floor", "no-ratio", "no-ratio-of-mean",
-        # the sides did not measure the same
-        "base-only", "no-value", "no-graph", "left-out", "unreported", "not-reported", "absent",
-        "no-baseline", "other-environment", "source-changed",
-    }
-)  # fmt: skip
-"""Codes of the findings on undecided rows for which the way of measuring is to blame."""
 
 
 def chance_of_separation(base: int, head: int) -> float:
@@ -118,7 +103,7 @@ def caveat_of_servers(
     if min(len(first), len(later)) < _FEWEST_OF_A_SERVER:
         return None
     p = welch_t(first, later).p
-    return finding(SERVERS_DIFFER) if p is not None and p < _SERVERS_P else None
+    return finding("servers-differ") if p is not None and p < _SERVERS_P else None
 
 
 def caveat_of_rounds(
@@ -134,21 +119,14 @@ def caveat_of_rounds(
         return None
     if _falls_short(median(changes), ratio):
         return finding("few-rounds-changed")
-    modes = two_modes(changes, fewest=1)
+    modes = two_modes(changes)
     if modes is None:
         return None
     with_it, without_it = sorted((modes.high, modes.low), key=lambda r: _along(r, ratio))[::-1]
     reach = _GAP_REACH * abs(math.log(with_it))
     if _along(without_it, ratio) > 0.5 * abs(math.log(ratio)) or abs(math.log(without_it)) > reach:
         return None
-    low_count, high_count = _counts(modes, len(changes))
-    return finding(
-        "round-groups",
-        low=modes.low,
-        high=modes.high,
-        low_count=low_count,
-        high_count=high_count,
-    )
+    return finding("round-groups", **asdict(modes))
 
 
 def not_unchanged_reason(row: Comparison) -> Finding | None:
@@ -156,7 +134,7 @@ def not_unchanged_reason(row: Comparison) -> Finding | None:
     if row.method == "welch_t" and row.base_sessions < 2 and not row.anchors:
         return ONE_SESSION
     mean = mean_over_speeds(row)
-    if mean is None or mean[1] < threshold_of(row):
+    if mean is None or mean[1] < worsening(row).threshold:
         return None
     return finding("more-are-slow", worst=math.expm1(mean[1]), threshold=row.threshold)
 
@@ -166,8 +144,7 @@ def excludes_regression(row: Comparison) -> bool:
 
     The interval from one session of a baseline is too short to exclude anything.
     """
-    _, _, worst = worse_by(row)
-    return worst is not None and worst < threshold_of(row) and not not_unchanged_reason(row)
+    return worsening(row).is_not_worse and not not_unchanged_reason(row)
 
 
 def caveat_of_workers(
@@ -185,7 +162,7 @@ def caveat_of_workers(
         return None
     if _falls_short(median(head) / median(base), ratio):
         return finding("few-workers-changed")
-    modes = two_modes(values, fewest=1)
+    modes = two_modes(values)
     if modes is None:
         return None
     border = math.sqrt(modes.low * modes.high)
@@ -195,12 +172,11 @@ def caveat_of_workers(
     )
     if not mixed or abs(math.log(ratio)) > _GAP_REACH * math.log(modes.high / modes.low):
         return None
-    low_count, high_count = _counts(modes, len(values))
     return finding(
         "worker-groups",
         ratio=modes.high / modes.low,
-        low_count=low_count,
-        high_count=high_count,
+        low_count=modes.low_count,
+        high_count=modes.high_count,
     )
 
 
@@ -232,11 +208,6 @@ def _falls_short(middle: float, ratio: float) -> bool:
     return _along(middle, ratio) < 0.5 * abs(math.log(ratio))
 
 
-def _counts(modes: Modes, count: int) -> tuple[int, int]:
-    high = round(modes.share_high * count)
-    return count - high, high
-
-
 # Rounds whose processes run at two speeds are compared within each speed.
 
 
@@ -265,7 +236,7 @@ def at_one_speed(
 def speeds_finding(speeds: TwoSpeeds) -> Finding:
     """Return the remark that the sides were compared within two speeds of their processes."""
     return finding(
-        TWO_SPEEDS,
+        "two-speeds",
         apart=math.exp(speeds.gap),
         head_slow=speeds.head_slow,
         base_slow=speeds.base_slow,
@@ -281,7 +252,7 @@ def mean_over_speeds(row: Comparison) -> tuple[float, float] | None:
     If head's processes are slow more often, the change within each speed doesn't show it.
     """
     for known in row.findings:
-        if known.code == TWO_SPEEDS:
+        if known.code == "two-speeds":
             lo, hi = (math.log(float(known.arguments[end])) for end in ("mean_lo", "mean_hi"))
             return (lo + hi) / 2.0, hi
     return None
@@ -291,7 +262,7 @@ def cause_of(row: Comparison) -> Cause:
     """Return what to blame for ``row``."""
     meaning = traits(row.status)
     if meaning.group == "undecided":
-        if any(_reason(finding) in _METHOD_CODES for finding in row.findings[-1:]):
+        if any(_reason(finding) in METHOD for finding in row.findings[-1:]):
             return "method"
         return "machine" if row.disturbance else meaning.cause
     return meaning.cause

@@ -10,7 +10,6 @@ from perfci.finding import (
     DONE_ONCE,
     LOOKS_SLOWER,
     NOTHING_EXERCISED,
-    REMARKS,
     Finding,
     Plain,
     Reason,
@@ -21,11 +20,12 @@ from perfci.model.case import Failure
 from perfci.model.measuring import DECIDING_ROUNDS
 from perfci.model.report import Comparison, Report, Verdict
 from perfci.model.status import Status, traits
+from perfci.model.words import REMARKS
 from perfci.model.worker import TEST_SKIPPED, WRONG_CODE
 from perfci.units import first_of
 from perfci.verdict.case_comparisons import empty_row
 from perfci.verdict.caveats import excludes_regression, rare_state
-from perfci.verdict.policy import Policy, is_worse, pair_changes, threshold_of, worse_by
+from perfci.verdict.policy import Policy, pair_changes, worsening
 
 UNDECIDED = Verdict("inconclusive", ())
 """The verdict of a report until ``with_verdict`` decides it."""
@@ -236,7 +236,7 @@ def _undecided_warnings(rows: Sequence[Comparison]) -> tuple[Reason, ...]:
         row
         for row in rows
         if (row.status, row.gate, row.method) == ("inconclusive", "warn", "paired_t")
-        and (worse_by(row)[1] or 0.0) > threshold_of(row)
+        and worsening(row).is_worse
     ]
     return tuple(
         replace(_change_reason(row, warns=True), code="warned-undecided", because=reason_of(row))
@@ -333,7 +333,8 @@ def _looks_slower(row: Comparison) -> bool:
     worse by the threshold, and a single pair is ten times worse. docs/statistics.md has how often
     identical cases look so.
     """
-    if row.method != "paired_t" or not is_worse(row):
+    worse = worsening(row)
+    if row.method != "paired_t" or not worse.looks_worse:
         return False
     if _looks_regressed(row):
         return True
@@ -342,7 +343,7 @@ def _looks_slower(row: Comparison) -> bool:
         sign = 1.0 if row.direction == "lower" else -1.0
         if len(pairs) == 1 and row.difference is None:
             return sign * pairs[0] >= _FAR_SLOWER
-        return len(pairs) > 1 and all(sign * pair >= threshold_of(row) for pair in pairs)
+        return len(pairs) > 1 and all(sign * pair >= worse.threshold for pair in pairs)
     return row.p is not None and row.p < _NOISE_P
 
 
@@ -365,11 +366,10 @@ def _left_open(rows: Sequence[Comparison]) -> list[Reason]:
 
 def _severity(row: Comparison) -> float:
     """Return the change ÷ the threshold, infinite for counts that may not grow at all."""
-    change, _, _ = worse_by(row)
-    threshold = threshold_of(row)
-    if change is None or threshold <= 0.0:
+    worse = worsening(row)
+    if math.isnan(worse.change) or worse.threshold <= 0.0:
         return math.inf
-    return change / threshold
+    return worse.change / worse.threshold
 
 
 def _change_reason(row: Comparison, *, warns: bool) -> Reason:

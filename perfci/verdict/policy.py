@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from perfci.metrics import METRICS
 from perfci.model.case import Metric, Undecided
@@ -131,22 +131,65 @@ def margin(threshold: float) -> tuple[float, float]:
     return 1.0 / (1.0 + threshold), 1.0 + threshold
 
 
-def worse_by(row: Comparison) -> tuple[float | None, float | None, float | None]:
-    """Return the change and its interval, signed so that more is worse: logs, or differences."""
-    estimate, lo, hi = (
-        (row.difference, row.difference_lo, row.difference_hi)
-        if row.difference is not None
-        else (_log(row.ratio), _log(row.ratio_lo), _log(row.ratio_hi))
-    )
+class Worsening(NamedTuple):
+    """By how much head is worse than base: the change and its interval, NaN where unknown.
+
+    They are logarithms of ratios, or differences if the row has one, and so is the threshold. An
+    unknown number fulfils none of the conditions.
+    """
+
+    change: float
+    lo: float
+    hi: float
+    threshold: float
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether the interval is known."""
+        return not math.isnan(self.lo)
+
+    @property
+    def reaches(self) -> bool:
+        """Whether the change counts at its threshold, but for rounding. No change never does."""
+        return self.change != 0.0 and abs(self.change) >= self.threshold * (1.0 - 1e-12)
+
+    @property
+    def looks_worse(self) -> bool:
+        """Whether the estimate is worse by the threshold or more, significant or not."""
+        return self.change >= self.threshold
+
+    @property
+    def is_worse(self) -> bool:
+        """Whether the whole interval is worse by more than the threshold."""
+        return self.lo > self.threshold
+
+    @property
+    def is_not_worse(self) -> bool:
+        """Whether the interval excludes a change for the worse of the threshold or more."""
+        return self.hi < self.threshold
+
+    @property
+    def is_within(self) -> bool:
+        """Whether the interval lies within the margin around no change."""
+        return -self.threshold < self.lo and self.hi < self.threshold
+
+    @property
+    def is_beyond(self) -> bool:
+        """Whether the interval lies wholly beyond one end of the margin."""
+        return self.lo > self.threshold or self.hi < -self.threshold
+
+
+def worsening(row: Comparison) -> Worsening:
+    """Return by how much the row's head is worse."""
+    threshold = row.threshold
+    ends = (row.difference, row.difference_lo, row.difference_hi)
+    if row.difference is None:
+        threshold = math.log1p(threshold)
+        ends = _log(row.ratio), _log(row.ratio_lo), _log(row.ratio_hi)
+    change, lo, hi = (math.nan if end is None else end for end in ends)
     if row.direction == "lower":
-        return estimate, lo, hi
-    return _minus(estimate), _minus(hi), _minus(lo)
-
-
-def is_worse(row: Comparison) -> bool:
-    """Say whether head's estimate is worse by the threshold or more, significant or not."""
-    change, _, _ = worse_by(row)
-    return change is not None and change >= threshold_of(row)
+        return Worsening(change, lo, hi, threshold)
+    return Worsening(-change, -hi, -lo, threshold)
 
 
 def pair_changes(row: Comparison) -> list[float]:
@@ -162,39 +205,15 @@ def pair_changes(row: Comparison) -> list[float]:
 
 
 def standard_error(row: Comparison) -> float | None:
-    """Return the standard error on the scale of ``worse_by``, from the row's interval, or None.
+    """Return the standard error on the scale of ``Worsening``, from the row's interval, or None.
 
     For rows without an ``se``: ratios of arithmetic means, and rows of files that lack the field.
     """
-    _, lo, hi = worse_by(row)
-    if row.p is None or row.df is None or lo is None or hi is None:
+    worse = worsening(row)
+    if row.p is None or row.df is None or not worse.has_interval:
         return None
-    return (hi - lo) / 2.0 / t_quantile(0.5 + row.confidence / 2, row.df)
-
-
-def threshold_of(row: Comparison) -> float:
-    """Return the row's threshold on the scale of ``worse_by``."""
-    return row.threshold if row.difference is not None else math.log1p(row.threshold)
-
-
-def reaches(change: float, threshold: float) -> bool:
-    """Say whether a change counts at its threshold, but for rounding. No change never does."""
-    return change != 0.0 and abs(change) >= threshold * (1.0 - 1e-12)
-
-
-def is_within(lo: float, hi: float, threshold: float) -> bool:
-    """Say whether an interval lies within the margin. All are on the scale of ``worse_by``."""
-    return -threshold < lo and hi < threshold
-
-
-def is_beyond(lo: float, hi: float, threshold: float) -> bool:
-    """Say whether an interval lies wholly beyond one end of the margin."""
-    return lo > threshold or hi < -threshold
+    return (worse.hi - worse.lo) / 2.0 / t_quantile(0.5 + row.confidence / 2, row.df)
 
 
 def _log(ratio: float | None) -> float | None:
     return math.log(ratio) if ratio is not None and ratio > 0.0 else None
-
-
-def _minus(value: float | None) -> float | None:
-    return None if value is None else -value

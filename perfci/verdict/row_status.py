@@ -14,9 +14,7 @@ from dataclasses import replace
 
 from perfci.finding import (
     FOLLOWS,
-    JUDGED,
     NO_EVIDENCE,
-    OVERSTATED,
     Evidence,
     Finding,
     Plain,
@@ -29,6 +27,7 @@ from perfci.model import inherited
 from perfci.model.measuring import DECIDING_ROUNDS
 from perfci.model.report import Comparison
 from perfci.model.status import Status
+from perfci.model.words import JUDGED
 from perfci.stats.evidence import holm
 from perfci.stats.spread import detectable_difference, pairs_needed
 from perfci.verdict.caveats import (
@@ -40,16 +39,7 @@ from perfci.verdict.caveats import (
     not_unchanged_reason,
     rounds_to_believe,
 )
-from perfci.verdict.policy import (
-    Policy,
-    is_beyond,
-    is_within,
-    is_worse,
-    margin,
-    reaches,
-    threshold_of,
-    worse_by,
-)
+from perfci.verdict.policy import Policy, margin, worsening
 from perfci.verdict.shards import scaled_family
 
 _TESTED = ("paired_t", "welch_t")
@@ -115,7 +105,7 @@ def _follows(tail: Comparison, middle: Comparison) -> bool:
     if tail.status != middle.status or tail.status not in {"regressed", "improved"}:
         return False
     apart = math.log((tail.ratio or 1.0) / (middle.ratio or 1.0))
-    return abs(apart) < threshold_of(tail)
+    return abs(apart) < worsening(tail).threshold
 
 
 def _adjusted_p(rows: Sequence[Comparison], scale: float) -> list[float | None]:
@@ -125,17 +115,19 @@ def _adjusted_p(rows: Sequence[Comparison], scale: float) -> list[float | None]:
 
 
 def _judge(row: Comparison, p_adjusted: float | None, policy: Policy, family: int) -> Comparison:
-    change, _, _ = worse_by(row)
+    worse = worsening(row)
     direction: Status | None = None
     judged: tuple[Finding, ...] = ()
-    if change is not None and p_adjusted is not None and p_adjusted < policy.alpha:
+    is_significant = p_adjusted is not None and p_adjusted < policy.alpha
+    if is_significant and not math.isnan(worse.change):
         large = _is_large(row, policy)
-        if reaches(change, threshold_of(row)) and large:
+        if worse.reaches and large:
+            moved: Status = "regressed" if worse.change > 0.0 else "improved"
             why_not = _disbelief_reason(row, policy, family)
             if why_not:
-                judged = (because(f"looks-{_direction_of(change)}", why_not),)
+                judged = (because(f"looks-{moved}", why_not),)
             else:
-                direction = _direction_of(change)
+                direction = moved
                 judged = _overstatement(row)
         elif large:
             judged = (_below_threshold(row),)
@@ -148,7 +140,7 @@ def _judge(row: Comparison, p_adjusted: float | None, policy: Policy, family: in
         detectable=_detectable(row, alpha),
         findings=tuple(known for known in row.findings if known.code not in JUDGED),
     )
-    shown_unchanged = _is_within_threshold(row)
+    shown_unchanged = worse.is_within or worse.lo == worse.hi == 0.0
     if shown_unchanged and (why_not := not_unchanged_reason(row)):
         shown_unchanged, judged = False, (*judged, because("looks-unchanged", why_not))
     status: Status = direction or ("unchanged" if shown_unchanged else "inconclusive")
@@ -159,9 +151,9 @@ def _judge(row: Comparison, p_adjusted: float | None, policy: Policy, family: in
 
 def _below_threshold(row: Comparison) -> Finding:
     """Return the finding on a significant change whose estimate is below the threshold."""
-    _, _, worst = worse_by(row)
-    near = worst is not None and worst >= threshold_of(row)
-    return finding("at-threshold" if near else "below-threshold", **_threshold_arguments(row))
+    worse = worsening(row)
+    code = "at-threshold" if worse.hi >= worse.threshold else "below-threshold"
+    return finding(code, **_threshold_arguments(row))
 
 
 def _overstatement(row: Comparison) -> tuple[Finding, ...]:
@@ -171,15 +163,11 @@ def _overstatement(row: Comparison) -> tuple[Finding, ...]:
     are too large on average (type M error: Gelman & Carlin 2014, Perspectives on Psychological
     Science 9:641-651).
     """
-    change, lo, _ = worse_by(row)
-    if change is None or lo is None or not 0.0 < lo < threshold_of(row) <= change:
+    change, lo, _, threshold = worsening(row)
+    if not 0.0 < lo < threshold <= change:
         return ()
     least = lo if row.difference is not None else math.expm1(lo)
-    return (finding(OVERSTATED, least=least, **_threshold_arguments(row)),)
-
-
-def _direction_of(change: float) -> Status:
-    return "regressed" if change > 0.0 else "improved"
+    return (finding("may-be-overstated", least=least, **_threshold_arguments(row)),)
 
 
 def _disbelief_reason(row: Comparison, policy: Policy, family: int) -> Finding | None:
@@ -210,16 +198,7 @@ def _is_large(row: Comparison, policy: Policy) -> bool:
         return True
     if row.cohens_d is None:
         return False
-    _, lo, hi = worse_by(row)
-    beyond = lo is not None and hi is not None and is_beyond(lo, hi, threshold_of(row))
-    return beyond or abs(row.cohens_d) >= policy.cohens_d
-
-
-def _is_within_threshold(row: Comparison) -> bool:
-    _, lo, hi = worse_by(row)
-    if lo is None or hi is None:
-        return False
-    return is_within(lo, hi, threshold_of(row)) or lo == hi == 0.0
+    return worsening(row).is_beyond or abs(row.cohens_d) >= policy.cohens_d
 
 
 def _detectable(row: Comparison, alpha: float) -> float | None:
@@ -300,13 +279,12 @@ def suspects(rows: Sequence[Comparison], policy: Policy) -> tuple[str, ...]:
 def _is_suspect(row: Comparison, policy: Policy) -> bool:
     if row.status != "inconclusive":
         return row.status == "regressed"
-    if is_worse(row):
+    worse = worsening(row)
+    if worse.looks_worse:
         return True
     if policy.undecided(row.metric) != "inconclusive":
         return False
-    change, _, _ = worse_by(row)
-    looks_improved = change is not None and change <= -threshold_of(row)
-    return looks_improved or not excludes_regression(row)
+    return worse.change <= -worse.threshold or not excludes_regression(row)
 
 
 def may_be_untouched(rows: Sequence[Comparison]) -> bool:
@@ -353,5 +331,5 @@ def moved_untouched(row: Comparison) -> bool:
 
 def _moved(row: Comparison) -> bool:
     """Say whether the row changed by more than its threshold, or by an unknown amount."""
-    change, _, _ = worse_by(row)
-    return change is None or abs(change) > threshold_of(row)
+    worse = worsening(row)
+    return math.isnan(worse.change) or abs(worse.change) > worse.threshold

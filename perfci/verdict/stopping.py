@@ -13,7 +13,7 @@ from perfci.model.measuring import DECIDING_ROUNDS
 from perfci.model.report import Comparison
 from perfci.stats.quantile import median
 from perfci.stats.speeds import SHARE_CONFIDENCE
-from perfci.stats.spread import Spread, upper_bound
+from perfci.stats.spread import upper_bound
 from perfci.stats.t_tests import mean, t_quantile, variance
 from perfci.verdict.caveats import (
     is_unproven,
@@ -21,15 +21,7 @@ from perfci.verdict.caveats import (
     not_unchanged_reason,
     rounds_to_believe,
 )
-from perfci.verdict.policy import (
-    Policy,
-    is_beyond,
-    is_within,
-    is_worse,
-    pair_changes,
-    threshold_of,
-    worse_by,
-)
+from perfci.verdict.policy import Policy, Worsening, pair_changes, worsening
 
 _ENOUGH_WITHOUT_SPREAD = 10
 """After this many rounds without any spread, further rounds are expected to be the same."""
@@ -43,19 +35,10 @@ _STEPS = tuple(NormalDist().inv_cdf((2 * i + 1) / 18) for i in range(9))
 """Nine standard normal values, equally probable, that ``chance`` averages over."""
 
 
-def is_decided(
-    lo: float,
-    hi: float,
-    p: float | None,
-    threshold: float,
-    level: float,
-    *,
-    two_sided: bool = False,
-) -> bool:
+def is_decided(worse: Worsening, p: float | None, level: float, *, two_sided: bool = False) -> bool:
     """Say whether a change needs no further round.
 
-    ``lo`` and ``hi`` are the report's own interval, corrected for the looks, of a logarithm or a
-    difference; more is worse. The change is decided in two cases:
+    Its interval is the report's own, corrected for the looks. It is decided in two cases:
 
     - The interval lies below the threshold, and so excludes a regression. With ``two_sided`` it
       has to lie within the margin.
@@ -65,9 +48,9 @@ def is_decided(
 
     p alone never stops a session: measuring until p is small finds a regression in any noise.
     """
-    if is_within(lo, hi, threshold) or (hi < threshold and not two_sided):
+    if worse.is_within or (worse.is_not_worse and not two_sided):
         return True
-    return is_beyond(lo, hi, threshold) and p is not None and p < level
+    return worse.is_beyond and p is not None and p < level
 
 
 def wants_rounds(row: Comparison, policy: Policy, family: int) -> bool:
@@ -80,17 +63,14 @@ def wants_rounds(row: Comparison, policy: Policy, family: int) -> bool:
     """
     if row.p is None and row.pairs >= _ENOUGH_WITHOUT_SPREAD:
         return False
-    change, lo, hi = worse_by(row)
-    if change is None or lo is None or hi is None:
+    worse, level = worsening(row), policy.alpha / max(1, family)
+    if not is_decided(worse, row.p, level, two_sided=policy.two_sided):
         return True
-    level, threshold = policy.alpha / max(1, family), threshold_of(row)
-    if not is_decided(lo, hi, row.p, threshold, level, two_sided=policy.two_sided):
+    if worse.is_not_worse and not_unchanged_reason(row):
         return True
-    if hi < threshold and not_unchanged_reason(row):
-        return True
-    if hi < threshold and not policy.two_sided:
-        return change <= -threshold and is_unproven(row, family, policy.alpha)
-    return is_beyond(lo, hi, threshold) and (bool(row.caveat) or awaits_rounds(row, policy, family))
+    if worse.is_not_worse and not policy.two_sided:
+        return worse.change <= -worse.threshold and is_unproven(row, family, policy.alpha)
+    return worse.is_beyond and (bool(row.caveat) or awaits_rounds(row, policy, family))
 
 
 def awaits_rounds(row: Comparison, policy: Policy, family: int) -> bool:
@@ -98,10 +78,10 @@ def awaits_rounds(row: Comparison, policy: Policy, family: int) -> bool:
 
     With too few rounds for an interval, it is enough that head looks worse by the threshold.
     """
-    _, lo, hi = worse_by(row)
-    if lo is None or hi is None:
-        return row.pairs < DECIDING_ROUNDS and is_worse(row)
-    return is_beyond(lo, hi, threshold_of(row)) and is_unproven(row, family, policy.alpha)
+    worse = worsening(row)
+    if not worse.has_interval:
+        return row.pairs < DECIDING_ROUNDS and worse.looks_worse
+    return worse.is_beyond and is_unproven(row, family, policy.alpha)
 
 
 def undecided_metrics(
@@ -117,7 +97,7 @@ def undecided_metrics(
     threshold. ``family`` is the number of gating comparisons that the report will have.
     """
     tested = [row for row in comparisons if row.method == "paired_t"]
-    slower = {row.case for row in tested if row.metric == "latency_p50" and _is_worse(row)}
+    slower = {row.case for row in tested if row.metric == "latency_p50" and worsening(row).is_worse}
     gating = [row for row in tested if row.gate == "fail"]
     # a row that warns is corrected for all rows: about so many times as many
     everything = math.ceil(family * len(tested) / max(1, len(gating)))
@@ -127,12 +107,12 @@ def undecided_metrics(
             return True
         if row.metric in TAILS and row.case in slower:
             return False
-        return _in_every_round(row) and is_worse(row)
+        return _in_every_round(row) and worsening(row).looks_worse
 
     def warns(row: Comparison) -> bool:
         if row.gate != "warn" or not _in_every_round(row):
             return False
-        return worse_by(row)[1] is not None and awaits_rounds(row, policy, everything)
+        return worsening(row).has_interval and awaits_rounds(row, policy, everything)
 
     return tuple(
         row.metric
@@ -140,11 +120,6 @@ def undecided_metrics(
         if warns(row)
         or (row.gate == "fail" and may_prolong(row) and wants_rounds(row, policy, family))
     )
-
-
-def _is_worse(row: Comparison) -> bool:
-    _, lo, _ = worse_by(row)
-    return lo is not None and lo > threshold_of(row)
 
 
 def _in_every_round(row: Comparison) -> bool:
@@ -219,11 +194,10 @@ def _is_at_threshold(row: Comparison, most: int) -> bool:
 
     It will lie inside of the interval that these rounds leave.
     """
-    change, lo, hi = worse_by(row)
-    pairs, threshold = row.pairs, threshold_of(row)
-    if pairs < _ENOUGH_AT_THRESHOLD or change is None or lo is None or hi is None:
+    if row.pairs < _ENOUGH_AT_THRESHOLD:
         return False
-    left = (hi - lo) / 2.0 * math.sqrt(pairs / (pairs + most))
+    change, lo, hi, threshold = worsening(row)
+    left = (hi - lo) / 2.0 * math.sqrt(row.pairs / (row.pairs + most))
     return threshold / 2.0 < lo and hi < 2.0 * threshold and abs(change - threshold) < left
 
 
@@ -261,30 +235,28 @@ def chance(row: Comparison, policy: Policy, family: int, more: int) -> float:
     pairs = row.pairs
     if pairs + more < DECIDING_ROUNDS:
         return 0.0
-    _, lo, hi = worse_by(row)
-    if lo is None or hi is None or not row.se or not row.df:
+    now = worsening(row)
+    if not (now.has_interval and row.se and row.df):
         return 1.0
-    threshold, level = threshold_of(row), policy.alpha / max(1, family)
-    beyond = is_beyond(lo, hi, threshold)
-    if beyond and pairs + more < rounds_to_believe(family, policy.alpha):
+    level, final = policy.alpha / max(1, family), pairs + more
+    if now.is_beyond and final < rounds_to_believe(family, policy.alpha):
         return 0.0
-    final = pairs + more
     left = math.sqrt(1.0 / pairs - 1.0 / final)
     df = final - 1
     sure = t_quantile(0.5 + row.confidence / 2.0, df)
     believed = t_quantile(1.0 - level / 2.0, df)
     decided = 0
     for share in _SPREADS:
-        spread = upper_bound(Spread(row.se * math.sqrt(pairs), int(row.df)), share)
+        spread = upper_bound(row.se * math.sqrt(pairs), int(row.df), share)
         se = spread / math.sqrt(final)
         for step in _STEPS:
-            change = (lo + hi) / 2.0 + spread * left * step
-            ends = change - sure * se, change + sure * se
-            decided += abs(change) >= max(threshold, believed * se) or is_decided(
-                *ends, None, threshold, level, two_sided=policy.two_sided
+            change = (now.lo + now.hi) / 2.0 + spread * left * step
+            then = Worsening(change, change - sure * se, change + sure * se, now.threshold)
+            decided += abs(change) >= max(now.threshold, believed * se) or is_decided(
+                then, None, level, two_sided=policy.two_sided
             )
     of_change = decided / (len(_SPREADS) * len(_STEPS))
-    return of_change if lo > threshold else of_change * _chance_of_mean(row, pairs, more)
+    return of_change if now.is_worse else of_change * _chance_of_mean(row, pairs, more)
 
 
 def _chance_of_mean(row: Comparison, pairs: int, more: int) -> float:
@@ -300,4 +272,4 @@ def _chance_of_mean(row: Comparison, pairs: int, more: int) -> float:
     sd = half / t_quantile(SHARE_CONFIDENCE, pairs - 1) * math.sqrt(1.0 - pairs / final)
     left = half * math.sqrt(pairs / final)
     ends = (middle + sd * step + left for step in _STEPS)
-    return sum(end < threshold_of(row) for end in ends) / len(_STEPS)
+    return sum(end < worsening(row).threshold for end in ends) / len(_STEPS)

@@ -11,7 +11,7 @@ import pytest
 
 from perfci.model.report import Comparison
 from perfci.verdict.case_comparisons import compare_case
-from perfci.verdict.policy import Policy, is_within, worse_by
+from perfci.verdict.policy import Policy, worsening
 from perfci.verdict.row_status import adjust
 from perfci.verdict.stopping import (
     Candidate,
@@ -61,10 +61,9 @@ def test_the_chance_is_how_often_it_comes_to_that(two_sided: bool) -> None:
         logs = rng.normal(rng.uniform(-0.2, 0.2), 0.06, 14).tolist()
         before, after = of_logs(logs[:6]), of_logs(logs)
         chances.append(chance(before, policy, 1, 8))
-        change, lo, hi = worse_by(after)
-        moved = abs(change) >= math.log(1.05) and after.p < POLICY.alpha
-        lowest = lo if two_sided else 0.0
-        decided.append(moved or is_within(lowest, hi, math.log(1.05)))
+        worse = worsening(after)
+        moved = abs(worse.change) >= worse.threshold and after.p < POLICY.alpha
+        decided.append(moved or (worse.is_within if two_sided else worse.is_not_worse))
     assert np.mean(chances) == pytest.approx(np.mean(decided), abs=0.06)
 
 

@@ -20,7 +20,7 @@ from perfci.calibrate import (
 from perfci.stats.evidence import look_confidence
 from perfci.stats.t_tests import mean as average
 from perfci.stats.t_tests import t_quantile, t_test, variance
-from perfci.verdict.policy import Policy
+from perfci.verdict.policy import Policy, Worsening
 from perfci.verdict.stopping import is_decided
 from tests.verdict.identical import SPREAD, identical, outputs
 from tests.verdict.workers import case
@@ -66,7 +66,8 @@ def _finds(rng: Random, spread: float, change: float, threshold: float, alpha: f
             continue
         se = math.sqrt(variance(logs) / count)
         test = t_test(average(logs), se, count - 1, confidence=look_confidence(5, 20))
-        decided = is_decided(test.lo, test.hi, test.p, math.log1p(threshold), alpha)
+        worse = Worsening(test.estimate, test.lo, test.hi, math.log1p(threshold))
+        decided = is_decided(worse, test.p, alpha)
         if decided or count == ROUNDS.most:
             return average(logs) / se > t_quantile(1.0 - alpha / 2, count - 1)
 

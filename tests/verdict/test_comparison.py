@@ -14,7 +14,7 @@ from perfci.model.words import words
 from perfci.model.worker import THROTTLED
 from perfci.stats.t_tests import t_quantile
 from perfci.verdict.case_comparisons import compare_case, number_rows
-from perfci.verdict.policy import Policy, standard_error, worse_by
+from perfci.verdict.policy import Policy, Worsening, standard_error, worsening
 from perfci.verdict.row_status import adjust
 from perfci.verdict.stopping import is_decided, wants_rounds
 from tests.verdict.workers import OWN, STEADY, both, case, held_to, side, worker
@@ -335,6 +335,11 @@ def test_numbers_of_one_side_stand_alone() -> None:
     assert row.head.center == pytest.approx(0.01, rel=0.01)
 
 
+def with_interval(lo: float, hi: float) -> Worsening:
+    ends = math.log(lo), math.log(hi)
+    return Worsening(sum(ends) / 2.0, *ends, math.log1p(0.05))
+
+
 @pytest.mark.parametrize(
     ("lo", "hi", "excluded", "decided"),
     [
@@ -351,16 +356,16 @@ def test_numbers_of_one_side_stand_alone() -> None:
 def test_measuring_goes_on_while_the_threshold_is_inside_the_interval(
     lo: float, hi: float, excluded: bool, decided: bool
 ) -> None:
-    rule = math.log(lo), math.log(hi), 1e-4, math.log1p(0.05), 0.01
+    rule = with_interval(lo, hi), 1e-4, 0.01
     assert is_decided(*rule) is excluded
     assert is_decided(*rule, two_sided=True) is decided
 
 
 def test_a_clear_but_noisy_slow_down_is_measured_until_the_report_can_call_it_significant() -> None:
-    threshold = math.log1p(0.05)
-    assert is_decided(math.log(1.10), math.log(1.20), 1e-4, threshold, 0.01 / 20)
-    assert not is_decided(math.log(1.10), math.log(1.20), 1e-4, threshold, 1e-5)
-    assert not is_decided(math.log(1.10), math.log(1.20), None, threshold, 0.01)
+    slower = with_interval(1.10, 1.20)
+    assert is_decided(slower, 1e-4, 0.01 / 20)
+    assert not is_decided(slower, 1e-4, 1e-5)
+    assert not is_decided(slower, None, 0.01)
 
 
 def test_the_interval_that_is_printed_is_the_one_that_stops() -> None:
@@ -386,7 +391,7 @@ def test_a_metric_of_a_fixed_number_of_rounds_has_the_plain_interval() -> None:
 @pytest.mark.parametrize("metric", ["latency_p50", "host_memory_over_setup", "command_cpu_time"])
 def test_a_comparison_keeps_the_standard_error_that_its_interval_was_made_with(metric: str) -> None:
     (row,) = compare_case(case(), *both(metric, 1.1, scale=1e6), POLICY, paired=True)
-    _, lo, hi = worse_by(row)
+    _, lo, hi, _ = worsening(row)
     assert row.se is not None
     assert row.se * t_quantile(0.5 + row.confidence / 2, row.df) == pytest.approx(
         (hi - lo) / 2.0, rel=1e-9

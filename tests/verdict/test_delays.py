@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy.stats import permutation_test
 
-from perfci.finding import DELAYED_MORE
 from perfci.model.measuring import WorkerOutput
 from perfci.model.words import words
 from perfci.stats.t_tests import sign_flip_p
@@ -72,8 +71,8 @@ def test_the_tail_includes_them_on_both_sides_and_the_median_stays() -> None:
     assert min(tail.head.values) == pytest.approx(3.003, rel=1e-3)
     assert tail.base is not None
     assert max(tail.base.values) == pytest.approx(3.003)
-    assert [finding.code for finding in tail.findings] == [DELAYED_MORE]
-    assert DELAYED_MORE not in [finding.code for finding in rows["latency_p50"].findings]
+    assert [finding.code for finding in tail.findings] == ["delayed-more"]
+    assert "delayed-more" not in [finding.code for finding in rows["latency_p50"].findings]
 
 
 def test_sides_delayed_alike_keep_them_excluded() -> None:
