@@ -11,7 +11,6 @@ import tempfile
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from statistics import median
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -147,22 +146,6 @@ def kept_alike(folder: Path, commit: str) -> Mapping[str, str]:
     return kept.alike if kept.commit == commit else {}
 
 
-@dataclass(frozen=True, slots=True)
-class DiffRow:
-    """One metric of one case in two environments, as medians over workers."""
-
-    case: str
-    metric: str
-    unit: str
-    first: float
-    second: float
-
-    @property
-    def ratio(self) -> float | None:
-        """Second ÷ first, if there is a ratio."""
-        return self.second / self.first if self.first > 0 else None
-
-
 def with_run(
     old: Baseline | None, run: Run, measured: CaseRun, session_id: str, alike: str = ""
 ) -> Baseline:
@@ -201,29 +184,6 @@ def with_run(
         replace(each, sha=each.sha or old.sha) for each in old.sessions if each.id != session_id
     )
     return replace(fresh, sessions=(*others, session)[-MOST_SESSIONS:])
-
-
-def diff_rows(first: Baseline, second: Baseline) -> tuple[DiffRow, ...]:
-    """Return the metrics that both baselines hold, side by side."""
-    before, after = _medians(first), _medians(second)
-    known = {metric.name: metric for metric in (*first.extra_metrics, *METRICS.values())}
-    return tuple(
-        DiffRow(
-            case=first.case,
-            metric=name,
-            unit=known[name].unit if name in known else "",
-            first=before[name],
-            second=after[name],
-        )
-        for name in before
-        if name in after
-    )
-
-
-def _medians(baseline: Baseline) -> dict[str, float]:
-    workers = [worker for session in baseline.sessions for worker in session.workers]
-    names = sorted({name for worker in workers for name in worker.values})
-    return {name: median([w.values[name] for w in workers if name in w.values]) for name in names}
 
 
 def incomparable_reason(baseline: Baseline, environment: Environment, case: Case) -> Finding | None:
@@ -378,16 +338,6 @@ class BaselineStore:
     def differences(self, first: str, second: str) -> dict[str, tuple[str, str]]:
         """Return the facts in which two environments differ."""
         return differences(self._facts(first), self._facts(second))
-
-    def diff(self, first: str, second: str) -> tuple[DiffRow, ...]:
-        """Return the cases that both environments hold, metric by metric."""
-        others = {baseline.case: baseline for baseline in self.load_all(second)}
-        return tuple(
-            row
-            for baseline in self.load_all(first)
-            if baseline.case in others
-            for row in diff_rows(baseline, others[baseline.case])
-        )
 
     def _folders(self) -> tuple[str, ...]:
         """Return the names of the folders that hold baselines, or an environment's facts."""

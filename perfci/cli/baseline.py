@@ -82,30 +82,24 @@ def list_baselines() -> None:
 @config_option
 def show(case: str, key: str | None) -> None:
     """Show the numbers of CASE's baseline."""
-    from statistics import median
-
-    from perfci.metrics import METRICS
+    from perfci.baselines import Baselines
 
     store = _store()
     if key is not None:
         _require_known(store, key)
-    shown = 0
-    for environment in store.environments() if key is None else (key,):
-        baseline = store.load(environment, case)
-        if baseline is None:
-            continue
-        shown += 1
-        say(f"{environment}  commit {baseline.sha}  source {baseline.source_hash}")
-        workers = [worker for session in baseline.sessions for worker in session.workers]
-        for name in sorted({name for worker in workers for name in worker.values}):
-            values = sorted(worker.values[name] for worker in workers if name in worker.values)
-            unit = METRICS[name].unit if name in METRICS else ""
-            low, middle, high = (
-                format_value(value, unit) for value in (values[0], median(values), values[-1])
-            )
-            say(f"  {name:<28} {middle:>12}   ({low} … {high}, {len(values)} workers)")
-    if not shown:
+    keys = store.environments() if key is None else (key,)
+    baselines = [baseline for key in keys if (baseline := store.load(key, case))]
+    if not baselines:
         raise _unknown(case)
+    for baseline in baselines:
+        say(f"{baseline.environment}  commit {baseline.sha}  source {baseline.source_hash}")
+        frame = Baselines((baseline,)).to_frame().sort_values("metric")
+        for row in frame.to_dict("records"):
+            middle, low, high = (
+                format_value(row[name], row["unit"]) for name in ("median", "lowest", "highest")
+            )
+            spread = f"({low} … {high}, {row['workers']} workers)"
+            say(f"  {row['metric']:<28} {middle:>12}   {spread}")
 
 
 @baseline_command.command(
@@ -116,15 +110,18 @@ def show(case: str, key: str | None) -> None:
 @config_option
 def diff(first: str, second: str) -> None:
     """Show how the baselines of two environments differ: their facts, and their medians."""
+    from perfci.baselines import Baselines
+
     store = _store()
     _require_known(store, first, second)
     for name, (fact, other) in store.differences(first, second).items():
         say(f"{name}: {fact} → {other}")
-    for row in store.diff(first, second):
-        say(
-            f"{row.case}  {row.metric}: {format_value(row.first, row.unit)} → "
-            f"{format_value(row.second, row.unit)}  {format_change(row.ratio)}"
-        )
+    one, two = (Baselines(store.load_all(key)).to_frame() for key in (first, second))
+    for row in one.merge(two, on=["case", "metric", "unit"]).to_dict("records"):
+        before, after = row["median_x"], row["median_y"]
+        values = " → ".join(format_value(value, row["unit"]) for value in (before, after))
+        change = format_change(after / before if before > 0 else None)
+        say(f"{row['case']}  {row['metric']}: {values}  {change}")
 
 
 @baseline_command.command(

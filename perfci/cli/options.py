@@ -91,22 +91,20 @@ def stack(*options: Callable[[F], F]) -> Callable[[F], F]:
     return decorate
 
 
-_ALLOWED = f"{__name__}.allowed"
-"""The key of ``--allow-token`` in click's context."""
-_CONFIG = f"{__name__}.config"
-"""The key of ``--config``."""
-_CHANGES = f"{__name__}.changes"
-"""The key of the configuration's keys that options set, as a table."""
-
-
 # None of these is passed to the commands: the caller has them.
+def _given(context: click.Context) -> dict[str, Any]:
+    """Return the fields of ``Caller`` that options set."""
+    given: dict[str, Any] = context.meta.setdefault(__name__, {"changes": {}})
+    return given
+
+
 def _remember(context: click.Context, parameter: click.Parameter, value: object) -> None:
-    context.meta[_CONFIG if parameter.name == "config_path" else _ALLOWED] = value
+    _given(context)[str(parameter.name)] = value
 
 
 def _set_key(context: click.Context, parameter: click.Parameter, value: Any) -> None:
     if value is not None:
-        context.meta.setdefault(_CHANGES, {})[parameter.name] = value
+        _given(context)["changes"][parameter.name] = value
 
 
 def _set_path(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
@@ -115,14 +113,14 @@ def _set_path(context: click.Context, parameter: click.Parameter, value: str | N
     _set_key(context, parameter, value if value is None or bare else from_here(value))
 
 
-def _set_keys(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> None:
+def _set_keys(context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> None:
     """Add each ``KEY=VALUE`` to the changes. The key of --inject is one in the table `inject`."""
     from perfci.config.loading import merged
 
-    for text in given:
+    given = _given(context)
+    for text in texts:
         assignment = text if parameter.name == "set" else f"{parameter.name}.{text}"
-        changes = context.meta.get(_CHANGES, {})
-        context.meta[_CHANGES] = merged(changes, _table_of(assignment))
+        given["changes"] = merged(given["changes"], _table_of(assignment))
 
 
 def _table_of(assignment: str) -> dict[str, Any]:
@@ -136,6 +134,7 @@ def _table_of(assignment: str) -> dict[str, Any]:
 
 allow_token_option = click.option(
     "--allow-token",
+    "token_allowed",
     is_flag=True,
     expose_value=False,
     callback=_remember,
@@ -248,8 +247,8 @@ def configuration_here() -> tuple[Path, Config]:
     """Return the repository around the current folder, or that folder, and its configuration."""
     from perfci.config.loading import load_config
 
-    root, meta = root_here(), click.get_current_context().meta
-    return root, load_config(root, meta.get(_CONFIG), meta.get(_CHANGES, {}))
+    root, given = root_here(), _given(click.get_current_context())
+    return root, load_config(root, given.get("config_path"), given["changes"])
 
 
 @contextmanager
@@ -262,7 +261,6 @@ def calling(*, quiet: bool = False) -> Iterator[Caller]:
     from perfci.measure.executor import Executor
 
     line, context = ProgressLine(quiet=quiet), click.get_current_context()
-    meta = context.meta
 
     def say_below(text: str, *, err: bool = False) -> None:
         line.close()
@@ -271,13 +269,11 @@ def calling(*, quiet: bool = False) -> Iterator[Caller]:
     try:
         yield Caller(
             folder=Path.cwd(),
-            config_path=meta.get(_CONFIG),
-            changes=meta.get(_CHANGES, {}),
+            **_given(context),
             say=say_below,
             announce=line.announce,
             step=line.say,
             progress=line,
-            token_allowed=meta.get(_ALLOWED, False),
             executor=context.find_root().obj or Executor(),
         )
     finally:

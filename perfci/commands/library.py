@@ -17,7 +17,7 @@ from perfci.outputs import silent
 
 if TYPE_CHECKING:
     from perfci.baselines import Baselines
-    from perfci.commands.project import Project
+    from perfci.commands.project import Caller
     from perfci.history.arrays import History
     from perfci.measure.progress import Progress
     from perfci.model.report import Report
@@ -57,27 +57,16 @@ def compare(
     ``progress`` is called with a line of text for each step, round and notice.
     """
     from perfci.commands.compare import MeasureOptions
+    from perfci.commands.project import open_project
     from perfci.commands.revisions import compare_revisions
 
-    project = _project(
-        repository,
-        config,
-        {"rounds": rounds, "budget": budget, "inject": inject, **(settings or {})},
-        python,
-        history,
-        progress,
-        allow_token=allow_token,
-    )
+    changes = {"rounds": rounds, "budget": budget, "inject": inject, **(settings or {})}
+    caller = _caller(repository, config, changes, python, history, progress, allow_token)
+    logs = _path(log_folder)
     options = MeasureOptions(
-        select,
-        base_python,
-        head_python,
-        record=record,
-        log_folder=_path(log_folder),
-        everything=everything,
-        same=same,
+        select, base_python, head_python, None, record, {}, logs, everything, same
     )
-    measured = compare_revisions(project, base, head, options)
+    measured = compare_revisions(open_project(caller), base, head, options)
     measured.record()
     return measured.report
 
@@ -106,19 +95,13 @@ def check(
     other arguments are as for ``compare``. Raises UsageError ``no-baseline`` if nothing is stored.
     """
     from perfci.commands.compare import MeasureOptions
+    from perfci.commands.project import open_project
     from perfci.commands.revisions import check_revision
 
-    project = _project(
-        repository,
-        config,
-        {"rounds": rounds, "budget": budget, "inject": inject, **(settings or {})},
-        python,
-        history,
-        progress,
-        allow_token=allow_token,
-    )
+    changes = {"rounds": rounds, "budget": budget, "inject": inject, **(settings or {})}
+    caller = _caller(repository, config, changes, python, history, progress, allow_token)
     options = MeasureOptions(select, record=record, log_folder=_path(log_folder))
-    measured = check_revision(project, head, options, confirm=confirm)
+    measured = check_revision(open_project(caller), head, options, confirm=confirm)
     measured.record()
     return measured.report
 
@@ -134,7 +117,7 @@ def load(path: PathName) -> Report | Baselines | History:
 
     named = os.fspath(path)
     if "://" in named:
-        return _history(named, named)
+        return _history(named)
     place = expanded(named)
     if place.is_dir():
         return _baselines(place)
@@ -144,7 +127,7 @@ def load(path: PathName) -> Report | Baselines | History:
     try:
         form = form_of(place)
         if form == "sqlite":
-            return _history(str(place), str(place))
+            return _history(str(place))
         if form == "export":
             return _exported(place)
         content = read_regular(place, MOST_BYTES)
@@ -174,14 +157,12 @@ def _baselines(folder: Path) -> Baselines:
     return Baselines(tuple(baseline for key in keys for baseline in store.load_all(key)))
 
 
-def _history(address: str, shown: str) -> History:
+def _history(address: str, shown: str = "") -> History:
     from perfci.history.arrays import History
     from perfci.history.store import open_history
 
     with open_history(address, create=False) as opened:
-        loaded = opened.load_arrays()
-        shown = opened.shown if shown == address else shown
-    return History(shown, loaded)
+        return History(shown or opened.shown, opened.load_arrays())
 
 
 def _exported(path: Path) -> History:
@@ -196,21 +177,20 @@ def _exported(path: Path) -> History:
         return _history(address, str(path))
 
 
-def _project(
+def _caller(
     repository: PathName,
     config: PathName | None,
     changes: Mapping[str, Any],
     python: str | None,
     history: str | None,
     progress: Callable[[str], None] | None,
-    *,
     allow_token: bool,
-) -> Project:
-    """Return the project, with the ``changes`` of its configuration that aren't None.
+) -> Caller:
+    """Return the caller, with the ``changes`` of the configuration that aren't None.
 
-    ``python`` and ``history`` change it, too, by paths that are relative to the current folder.
+    ``python`` and ``history`` are two more, as paths that are relative to the current folder.
     """
-    from perfci.commands.project import Caller, open_project
+    from perfci.commands.project import Caller
 
     show = progress or silent
     paths = {
@@ -224,7 +204,7 @@ def _project(
     def say_round(done: Progress) -> None:
         show(f"{done.case}: round {done.done} of {done.planned}")
 
-    caller = Caller(
+    return Caller(
         Path(repository).absolute(),
         config_path=_path(config),
         changes={key: value for key, value in {**changes, **paths}.items() if value is not None},
@@ -233,7 +213,6 @@ def _project(
         progress=say_round,
         token_allowed=allow_token,
     )
-    return open_project(caller)
 
 
 def _path(name: PathName | None) -> Path | None:
