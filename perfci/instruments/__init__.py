@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import linecache
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from perfci.finding import Difference
 from perfci.metrics import Device
 from perfci.model.worker import WorkOrder
 from perfci.plugins import built_in_modules
+from perfci.stats.quantile import upper_median
 from perfci.units import format_share
 
 Recorded = Mapping[str, Any]
@@ -177,12 +179,76 @@ def instruments() -> Mapping[str, Instrument]:
     return {instrument.name: instrument for instrument in found}
 
 
-def explains_total(gain: float, total: float) -> bool:
-    """Say whether a function's ``gain`` in time or memory is a part of the ``total`` change.
+class SourceLine(NamedTuple):
+    """A line of a function. Lines of both sides are matched by their text."""
 
-    It isn't if the time or memory only moved into another function.
+    file: str
+    function: str
+    number: int
+    text: str
+
+
+class MovedFunction(NamedTuple):
+    """A function that takes more or less time or memory, in each of both sides' recordings.
+
+    ``gain`` is its change, ``total`` that of all functions. ``line`` is the line of head's function
+    that changed most.
     """
-    return gain * total > 0 and 2 * abs(total) >= abs(gain)
+
+    file: str
+    name: str
+    line: int
+    before: Sequence[float]
+    after: Sequence[float]
+    gain: float
+    total: float
+
+
+def moved_functions(
+    base: Sequence[Mapping[SourceLine, float]], head: Sequence[Mapping[SourceLine, float]]
+) -> Iterator[MovedFunction]:
+    """Yield functions whose time or memory, by line in each recording, changed.
+
+    It did if the sides' recordings don't overlap, and if it didn't only move to another function.
+    """
+    before, after = _by_function(base), _by_function(head)
+    total = sum(map(upper_median, after.values())) - sum(map(upper_median, before.values()))
+    for file, name in before.keys() | after.keys():
+        was = before.get((file, name), [0.0] * len(base))
+        now = after.get((file, name), [0.0] * len(head))
+        gain = upper_median(now) - upper_median(was)
+        overlap = min(now) <= max(was) if gain > 0 else min(was) <= max(now)
+        if not overlap and gain * total > 0 and 2 * abs(total) >= abs(gain):
+            line = _line_that_moved((file, name), base, head, gain)
+            yield MovedFunction(file, name, line, was, now, gain, total)
+
+
+def _by_function(
+    side: Sequence[Mapping[SourceLine, float]],
+) -> Mapping[tuple[str, str], list[float]]:
+    functions: dict[tuple[str, str], list[float]] = {}
+    for number, recorded in enumerate(side):
+        for line, amount in recorded.items():
+            amounts = functions.setdefault((line.file, line.function), [0.0] * len(side))
+            amounts[number] += amount
+    return functions
+
+
+def _line_that_moved(
+    function: tuple[str, str],
+    base: Sequence[Mapping[SourceLine, float]],
+    head: Sequence[Mapping[SourceLine, float]],
+    gain: float,
+) -> int:
+    gains: dict[str, float] = defaultdict(float)
+    numbers: dict[str, int] = {}
+    for side, sign in ((base, -1.0), (head, 1.0)):
+        for line, amount in (item for recorded in side for item in recorded.items()):
+            if (line.file, line.function) == function:
+                gains[line.text] += sign * amount / len(side)
+                if side is head:
+                    numbers[line.text] = line.number
+    return numbers[max(numbers, key=lambda text: gains[text] * gain)] if numbers else 0
 
 
 def words(item: Difference) -> str:

@@ -12,11 +12,11 @@ import sys
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from time import thread_time
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import Any
 
 from perfci.clock import perf_counter
 from perfci.finding import Difference, Plain
@@ -41,24 +41,24 @@ the other side's. By the clock, another program may be the cause.
 
 
 @dataclass(slots=True)
-class _Import:
+class _Module:
     """The import of a module ``by`` another, at ``file`` and ``line``. Times are in s.
 
-    ``late`` means after set-up. ``inside`` and ``inside_cpu`` are the times of the imports that the
-    module itself made. ``self_s`` and ``cpu_s`` are its own times, without these. Only imports that
-    are ``kept`` are recorded.
+    ``self_s`` and ``cpu_s`` are its own times, without the imports that the module itself makes.
+    ``origin`` is the module's file. ``own`` means the side's own code, ``late`` that the first call
+    imported the module. ``source`` is a checksum of own code.
     """
 
     name: str
     by: str
     file: str
     line: int
-    late: bool
-    kept: bool = True
-    inside: float = 0.0
-    inside_cpu: float = 0.0
     self_s: float = 0.0
     cpu_s: float = 0.0
+    origin: str = ""
+    own: bool = False
+    late: bool = False
+    source: str = ""
 
 
 class _ImportTimes:
@@ -66,8 +66,8 @@ class _ImportTimes:
 
     def __init__(self, scene: RecordingScene) -> None:
         self._scene = scene
-        self._nested: list[_Import] = []
-        self._timed_imports: dict[str, _Import] = {}
+        self._nested: list[_Module] = []
+        self._kept: dict[str, _Module] = {}
         self._recorded: dict[str, Any] = {}
         self._bootstrap: Any = importlib._bootstrap  # noqa: SLF001
         self._real = self._bootstrap._find_and_load  # noqa: SLF001
@@ -78,43 +78,45 @@ class _ImportTimes:
 
     def __exit__(self, *_: object) -> None:
         self._bootstrap._find_and_load = self._real  # noqa: SLF001
-        self._recorded["modules"] = [self._row(timed) for timed in self._timed_imports.values()]
+        self._recorded["modules"] = [astuple(self._placed(timed)) for timed in self._kept.values()]
 
     def _load_timed(self, name: str, import_: Any) -> Any:
         if name in sys.modules:  # nothing is left to import
             return self._real(name, import_)
-        timed = _Import(name, *self._importer(), late=self._scene.set_up)
+        timed = _Module(name, *self._importer(), late=self._scene.set_up)
+        self._nested.append(timed)
         # after set-up, keep only imports that own code causes: a library that delays its imports,
         # or an instrument, makes thousands
-        if timed.late:
-            timed.kept = (
-                self._nested[-1].kept if self._nested else bool(self._scene.place(timed.file))
-            )
-        self._nested.append(timed)
+        kept = not timed.late or bool(self._scene.place(self._nested[0].file))
         started, started_cpu = perf_counter(), thread_time()
         try:
             return self._real(name, import_)
         finally:
             took, took_cpu = perf_counter() - started, thread_time() - started_cpu
             self._nested.pop()
-            timed.self_s, timed.cpu_s = took - timed.inside, took_cpu - timed.inside_cpu
+            timed.self_s += took
+            timed.cpu_s += took_cpu
             if self._nested:
-                self._nested[-1].inside += took
-                self._nested[-1].inside_cpu += took_cpu
-            if timed.kept and name in sys.modules:
-                self._timed_imports.setdefault(name, timed)
+                self._nested[-1].self_s -= took
+                self._nested[-1].cpu_s -= took_cpu
+            if kept and name in sys.modules:
+                self._kept.setdefault(name, timed)
 
-    def _row(self, module: _Import) -> list[Any]:
-        """Return the fields of ``_Module`` for a module."""
+    def _placed(self, module: _Module) -> _Module:
+        """Return a module with its files as paths in the side's tree, and its source's checksum."""
         origin = getattr(sys.modules.get(module.name), "__file__", None)
         origin = origin if isinstance(origin, str) else ""
-        own = self._scene.place(origin)
-        importer_file = self._scene.place(module.file)
-        line = module.line if importer_file else 0
-        names = [text[:_LONGEST_NAME] for text in (module.name, module.by, importer_file)]
-        times = (round(module.self_s, 7), round(module.cpu_s, 7))
-        source = _source_checksum(origin) if own else ""
-        return [*names, line, *times, own or origin[:_LONGEST_NAME], bool(own), module.late, source]
+        own, importer_file = self._scene.place(origin), self._scene.place(module.file)
+        return replace(
+            module,
+            name=module.name[:_LONGEST_NAME],
+            by=module.by[:_LONGEST_NAME],
+            file=importer_file[:_LONGEST_NAME],
+            line=module.line if importer_file else 0,
+            origin=own or origin[:_LONGEST_NAME],
+            own=bool(own),
+            source=_source_checksum(origin) if own else "",
+        )
 
     def _importer(self) -> tuple[str, str, int]:
         """Return the module, file and line of the code that makes the present import.
@@ -168,25 +170,6 @@ def _source_checksum(path: str) -> str:
 
 
 # In the parent. Pure.
-
-
-class _Module(NamedTuple):
-    """The import of a module ``by`` another at ``file`` and ``line``, as a worker recorded it.
-
-    ``origin`` is the module's file. ``own`` means the side's own code, ``late`` that the first call
-    imported the module. ``source`` is a checksum of own code.
-    """
-
-    name: str
-    by: str
-    file: str
-    line: int
-    self_s: float
-    cpu_s: float
-    origin: str
-    own: bool
-    late: bool = False
-    source: str = ""
 
 
 @dataclass(slots=True)

@@ -11,20 +11,21 @@ import gc
 import linecache
 import re
 import sys
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 from perfci.errors import Unusable
-from perfci.finding import Difference
+from perfci.finding import Difference, Plain
 from perfci.instruments import (
     MARK,
     CallMark,
     Recorded,
     RecordingScene,
+    SourceLine,
     Words,
-    explains_total,
+    moved_functions,
 )
 from perfci.units import format_value
 
@@ -34,9 +35,7 @@ WHEN = "work"
 _MOST_EVENTS, _MOST_ROWS, _LONGEST_TEXT = 200_000, 1_000, 160
 _LEAST_BYTES, _LEAST_SHARE = 64 << 10, 0.01
 """Least reported difference: in bytes, and as a share of base's peak. The larger one counts."""
-_Site = tuple[str, str, int, str]
-"""File, function, line and its text."""
-_NOWHERE: _Site = ("", "", 0, "")
+_NOWHERE = SourceLine("", "", 0, "")
 
 
 class _Allocation(NamedTuple):
@@ -73,20 +72,18 @@ def record(scene: RecordingScene) -> Recorded:
     events = sorted(_allocations(results.experimental_event_tree()))
     peaks = []
     for device in sorted({event.device for event in events}):
-        held_at: dict[_Site, int] = defaultdict(int)
+        held_at: Counter[SourceLine] = Counter()
         for event in _at_peak([event for event in events if event.device == device]):
-            held_at[_site(marks[event.place]) if event.place >= 0 else _NOWHERE] += event.size
-        peaks.append(_peak_row(device, held_at))
+            held_at[_line(marks[event.place]) if event.place >= 0 else _NOWHERE] += event.size
+        most = held_at.most_common(_MOST_ROWS)
+        peaks.append([device, [[*line, size] for line, size in most]])
     return {"peaks": peaks, "held": held}
 
 
-def _peak_row(device: str, held_at: Mapping[_Site, int]) -> list[Any]:
-    most = sorted(held_at.items(), key=lambda item: -item[1])[:_MOST_ROWS]
-    return [device, sum(held_at.values()), [[*site, size] for site, size in most]]
-
-
-def _site(mark: CallMark) -> _Site:
-    return mark.file, mark.function[:_LONGEST_TEXT], mark.line, mark.text[:_LONGEST_TEXT]
+def _line(mark: CallMark) -> SourceLine:
+    return SourceLine(
+        mark.file, mark.function[:_LONGEST_TEXT], mark.line, mark.text[:_LONGEST_TEXT]
+    )
 
 
 def _allocations(events: Iterable[Any]) -> Iterator[_Allocation]:
@@ -126,7 +123,7 @@ def _at_peak(events: Sequence[_Allocation]) -> Iterable[_Allocation]:
 
 def _held(scene: RecordingScene) -> list[list[Any]]:
     """Return the parameters and buffers of live modules: name, device, file, line and bytes."""
-    sizes: dict[tuple[str, str, str, int], int] = defaultdict(int)
+    sizes: Counter[tuple[str, str, str, int]] = Counter()
     seen: set[int] = set()
     for module in _modules():
         for name, tensor in (*module._parameters.items(), *module._buffers.items()):  # noqa: SLF001 (without its children's)
@@ -136,8 +133,7 @@ def _held(scene: RecordingScene) -> list[list[Any]]:
             kind = type(module)
             key = (f"{kind.__name__}.{name}"[:_LONGEST_TEXT], tensor.device.type)
             sizes[(*key, *_where_set(scene, kind, name))] += tensor.nbytes
-    most = sorted(sizes.items(), key=lambda item: -item[1])
-    return [[*key, size] for key, size in most[:_MOST_ROWS]]
+    return [[*key, size] for key, size in sizes.most_common(_MOST_ROWS)]
 
 
 def _modules() -> list[Any]:
@@ -180,22 +176,20 @@ def differences(base: Sequence[Recorded], head: Sequence[Recorded]) -> Iterator[
 
 def _peak_differences(base: Recorded, head: Recorded) -> Iterator[Difference]:
     before, after = (
-        {device: (total, rows) for device, total, rows in side["peaks"]} for side in (base, head)
+        {
+            device: {SourceLine(*line): size for *line, size in rows}
+            for device, rows in side["peaks"]
+        }
+        for side in (base, head)
     )
     for device in before.keys() & after.keys():
-        (base_total, base_rows), (head_total, head_rows) = before[device], after[device]
-        base_sizes, head_sizes = _by_function(base_rows), _by_function(head_rows)
-        total, least = head_total - base_total, _least_gain(base_total)
-        for function in base_sizes.keys() | head_sizes.keys():
-            held, holds = (
-                sum(side.get(function, {}).values()) for side in (base_sizes, head_sizes)
-            )
-            gain = holds - held
-            if abs(gain) >= least and explains_total(gain, total):
+        least = _least_gain(sum(before[device].values()))
+        for function in moved_functions([before[device]], [after[device]]):
+            if abs(function.gain) >= least:
                 yield _difference(
-                    "memory-peak", device, gain, function[0],
-                    _line_that_moved(function, base_sizes, head_rows, gain),
-                    function=function[1] or "the call", before=held, after=holds,
+                    "memory-peak", device, function.gain, function.file, function.line,
+                    function=function.name or "the call",
+                    before=function.before[0], after=function.after[0],
                 )  # fmt: skip
 
 
@@ -216,43 +210,18 @@ def _module_differences(base: Recorded, head: Recorded) -> Iterator[Difference]:
             )  # fmt: skip
 
 
-def _least_gain(base_bytes: int) -> float:
+def _least_gain(base_bytes: float) -> float:
     return max(_LEAST_BYTES, _LEAST_SHARE * base_bytes)
 
 
 def _difference(
-    code: str, device: str, gain: int, file: str, line: int, **arguments: str | int
+    code: str, device: str, gain: float, file: str, line: int, **arguments: Plain
 ) -> Difference:
     where = "host" if device == "cpu" else "device"
     return Difference(
         "memory", code, {**arguments, "where": where},
         bytes=gain, metric=f"peak_{where}_memory", file=file, line=line,
     )  # fmt: skip
-
-
-_ByText = Mapping[tuple[str, str], Mapping[str, int]]
-
-
-def _by_function(rows: Sequence[Sequence[Any]]) -> _ByText:
-    """Return the bytes by function (file, name) and the text of its lines."""
-    functions: dict[tuple[str, str], dict[str, int]] = {}
-    for file, function, _, text, size in rows:
-        texts = functions.setdefault((file, function), {})
-        texts[text] = texts.get(text, 0) + size
-    return functions
-
-
-def _line_that_moved(
-    function: tuple[str, str], was: _ByText, rows: Sequence[Sequence[Any]], gain: float
-) -> int:
-    """Return the line of head's function whose memory changed most in the direction of ``gain``."""
-    before = was.get(function, {})
-    here = {
-        line: (size - before.get(text, 0)) * gain
-        for file, name, line, text, size in rows
-        if (file, name) == function
-    }
-    return max(here, key=lambda line: here[line]) if here else 0
 
 
 def _sizes(before: int, after: int) -> str:

@@ -18,11 +18,11 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from types import CodeType, FrameType
-from typing import Any, NamedTuple
+from typing import Any
 
 from perfci.clock import perf_counter, sleep, time_ns
 from perfci.finding import Difference
-from perfci.instruments import PERFCI, Recorded, RecordingScene, explains_total
+from perfci.instruments import PERFCI, Recorded, RecordingScene, SourceLine, moved_functions
 from perfci.stats.quantile import upper_median
 from perfci.units import format_value
 
@@ -193,48 +193,34 @@ class _Frames:
 # In the parent. Pure.
 
 
-class _Line(NamedTuple):
-    file: str
-    function: str
-    line: int
-    text: str
-
-
 def differences(base: Sequence[Recorded], head: Sequence[Recorded]) -> Iterator[Difference]:
     """Yield own functions whose time outside of operators changed, with the line that changed."""
     if min(len(base), len(head)) < RUNS:
         return
     if any(run["samples"] < _FEWEST_SAMPLES for run in (*base, *head)):
         return
-    base_times, head_times = (_by_function(runs) for runs in (base, head))
     sample_s = [run["call_s"] / run["samples"] for run in (*base, *head)]
     call_s = min(run["call_s"] for run in base)
-    total = sum(map(upper_median, head_times.values())) - sum(
-        map(upper_median, base_times.values())
-    )
-    for function in base_times.keys() | head_times.keys():
-        before = base_times.get(function, (0.0,) * len(base))
-        after = head_times.get(function, (0.0,) * len(head))
-        before_s, after_s = upper_median(before), upper_median(after)
-        gain = after_s - before_s
-        apart = min(after) > max(before) if gain > 0 else min(before) > max(after)
+    base_times, head_times = ([_times_by_line(run) for run in runs] for runs in (base, head))
+    for function in moved_functions(base_times, head_times):
+        before, after = upper_median(function.before), upper_median(function.after)
         least_gain = max(
             _LEAST_SHARE_OF_CALL * call_s,
-            _LEAST_SHARE_OF_ITSELF * min(before_s, after_s),
-            _LEAST_SHARE_OF_TOTAL * abs(total),
-            _LEAST_STANDARD_ERRORS * _standard_error((*before, *after), sample_s),
+            _LEAST_SHARE_OF_ITSELF * min(before, after),
+            _LEAST_SHARE_OF_TOTAL * abs(function.total),
+            _LEAST_STANDARD_ERRORS * _standard_error((*function.before, *function.after), sample_s),
         )
-        if apart and abs(gain) >= least_gain and explains_total(gain, total):
-            line = _line_that_moved(function, base, head, gain)
+        if abs(function.gain) >= least_gain:
             yield Difference(
                 "python",
                 "python-time",
-                {"function": function[1], "before": before_s, "after": after_s},
-                gain,
+                {"function": function.name, "before": before, "after": after},
+                function.gain,
                 metric="latency",
-                file=function[0],
-                line=line,
-                exact=abs(gain) >= min(before_s, after_s),  # doubled: more than chance could do
+                file=function.file,
+                line=function.line,
+                # doubled: more than chance could do
+                exact=abs(function.gain) >= min(before, after),
             )
 
 
@@ -249,51 +235,19 @@ def _standard_error(times: Sequence[float], sample_s: Sequence[float]) -> float:
     return math.sqrt(sum(max(time, one_s) * one_s for time, one_s in pairs)) / runs
 
 
-def _by_function(runs: Sequence[Recorded]) -> Mapping[tuple[str, str], tuple[float, ...]]:
-    """Return the time of each of the side's functions in each run, in s per call."""
-    by_run = [_times_by_line(run) for run in runs]
-    names = {(line.file, line.function) for times in by_run for line in times}
-    return {
-        name: tuple(
-            sum(time for line, time in times.items() if (line.file, line.function) == name)
-            for times in by_run
-        )
-        for name in names
-    }
-
-
-def _times_by_line(run: Recorded) -> Mapping[_Line, float]:
+def _times_by_line(run: Recorded) -> Mapping[SourceLine, float]:
     """Return a run's time outside of operators by the side's line, in s per call.
 
     That is the innermost line in a function that a change touches, or else the innermost one.
     """
-    times: dict[_Line, float] = defaultdict(float)
+    times: dict[SourceLine, float] = defaultdict(float)
     for numbers, operator, count in run["stacks"]:
         own = [run["frames"][number] for number in numbers if run["frames"][number][4]]
         if own and not operator:
             touched = [frame for frame in own if frame[4] == 2]
             file, line, text, function, _ = (touched or own)[-1]
-            times[_Line(file, function, line, text)] += count / run["samples"] * run["call_s"]
+            times[SourceLine(file, function, line, text)] += count / run["samples"] * run["call_s"]
     return times
-
-
-def _line_that_moved(
-    function: tuple[str, str], base: Sequence[Recorded], head: Sequence[Recorded], gain: float
-) -> int:
-    """Return the line of head's function whose time changed most in ``gain``'s direction.
-
-    Lines of both sides are matched by their text.
-    """
-    gains: dict[str, float] = defaultdict(float)
-    lines: dict[str, int] = {}
-    for runs, sign in ((base, -1.0), (head, 1.0)):
-        for run in runs:
-            for line, seconds in _times_by_line(run).items():
-                if (line.file, line.function) == function:
-                    gains[line.text] += sign * seconds / len(runs)
-                    if sign > 0:
-                        lines[line.text] = line.line
-    return lines[max(lines, key=lambda text: gains[text] * gain)] if lines else 0
 
 
 WORDS = {

@@ -14,7 +14,7 @@ from typing import Any
 
 from perfci.clock import perf_counter
 from perfci.finding import Difference
-from perfci.instruments import Recorded, RecordingScene, Words, explains_total
+from perfci.instruments import Recorded, RecordingScene, SourceLine, Words, moved_functions
 from perfci.instruments.python import sampling
 from perfci.units import format_value
 
@@ -68,33 +68,26 @@ def differences(base: Sequence[Recorded], head: Sequence[Recorded]) -> Iterator[
     Each side's time is that of a single process. So it counts only where the start was measured to
     move the same way, or where it doubled.
     """
-    before, after = (_by_function(side[0]) for side in (base, head))
-    total = sum(sum(of.values()) for of in after.values()) - sum(
-        sum(of.values()) for of in before.values()
-    )
-    for function in before.keys() | after.keys():
-        was, now = (sum(side.get(function, {}).values()) for side in (before, after))
-        gain, lines = now - was, after.get(function, {})
-        least = max(_LEAST_S, _LEAST_SHARE * min(was, now))
-        if abs(gain) >= least and explains_total(gain, total):
+    for function in moved_functions(*([_by_line(side[0])] for side in (base, head))):
+        (was,), (now,) = function.before, function.after
+        if abs(function.gain) >= max(_LEAST_S, _LEAST_SHARE * min(was, now)):
             yield Difference(
                 "starting",
                 "start-time",
-                {"function": function[1], "before": was, "after": now},
-                gain,
+                {"function": function.name, "before": was, "after": now},
+                function.gain,
                 metric="cold_start",
-                file=function[0],
-                line=max(lines, key=lines.__getitem__, default=0),
-                exact=abs(gain) >= min(was, now),
+                file=function.file,
+                line=function.line,
+                exact=abs(function.gain) >= min(was, now),
             )
 
 
-def _by_function(recorded: Recorded) -> Mapping[tuple[str, str], Mapping[int, float]]:
-    """Return the time of each function by line, in s."""
-    functions: dict[tuple[str, str], dict[int, float]] = defaultdict(dict)
-    for file, line, function, seconds in recorded["lines"]:
-        functions[file, function][line] = seconds
-    return functions
+def _by_line(recorded: Recorded) -> Mapping[SourceLine, float]:
+    return {
+        SourceLine(file, function, line, str(line)): seconds
+        for file, line, function, seconds in recorded["lines"]
+    }
 
 
 WORDS: Words = {
