@@ -131,7 +131,7 @@ MUTANTS = (
         "not ended and state.rounds <= self._needs.minimum_rounds(state)",
         SESSION,
     ),
-    Mutant("measure/session.py", "left > state.longest_round_s", "left > 0", SESSION),
+    Mutant("measure/session.py", "left_s <= max(state.took_s)", "left_s <= 0", SESSION),
     Mutant("measure/progress.py", "if metric not in state.out_of_reach", "if metric", SESSION),
     Mutant(
         "verdict/stopping.py",

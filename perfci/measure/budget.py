@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from perfci.measure.progress import CaseNeeds, CaseState, Shortage
+from perfci.measure.progress import CaseNeeds, CaseState, Shortage, TimeLeft
 from perfci.measure.selection import visiting_order
 from perfci.model.measuring import AGREEING_ROUNDS
 from perfci.model.report import Comparison
-from perfci.units import counted, format_duration
+from perfci.units import counted, first_of, format_duration
 from perfci.verdict.caveats import draws, rounds_to_believe
 from perfci.verdict.policy import worsening
 from perfci.verdict.stopping import is_out_of_reach, rounds_to_decide, undecided_metrics
@@ -62,19 +62,12 @@ class Budget:
         self._needs = needs
         self._more: dict[str, tuple[int, int]] = {}  # by case: rounds so far, and how many more
 
-    def enough_for(
-        self,
-        waiting: list[CaseState],
-        family: int,
-        *,
-        start_s: float,
-        left_s: float,
-    ) -> list[CaseState]:
-        """Return those of ``waiting`` that have their minimum or will get it in ``left_s``."""
+    def enough_for(self, waiting: list[CaseState], family: int, time: TimeLeft) -> list[CaseState]:
+        """Return those of ``waiting`` that have their minimum or will get it in the ``time``."""
         if all(map(self._has_minimum, waiting)):
             return waiting
         unsettled = [state for state in self.order if not (state.failures or state.untouched)]
-        enough = self._affordable(unsettled, family, start_s=start_s, left_s=left_s)
+        enough = self._affordable(unsettled, family, time)
         chosen = [s for s in waiting if s.case.id in enough or self._has_minimum(s)]
         if len(chosen) < len(waiting):
             measured = [s for s in self.order if s.rounds or s.case.id in enough]
@@ -82,19 +75,12 @@ class Budget:
                 len(self.order),
                 len(measured),
                 sum(map(self._needs.minimum_rounds, measured)),
-                self._all_s(self.order, family, start_s=start_s, left_s=left_s),
+                self._all_s(self.order, family, time),
                 self._needs.settings.budget,
             )
         return chosen
 
-    def notes(
-        self,
-        states: list[CaseState],
-        family: int,
-        *,
-        start_s: float,
-        left_s: float,
-    ) -> list[str]:
+    def notes(self, states: list[CaseState], family: int, time: TimeLeft) -> list[str]:
         """Return notes on what is missing because the budget ended the session.
 
         All cases that were not measured are in one note.
@@ -104,12 +90,12 @@ class Budget:
         cut = any(
             not state.failures
             and not state.untouched
-            and (not self._has_minimum(state) or self._needs.wants_more(state, family, left_s))
+            and (not self._has_minimum(state) or self._needs.wants_more(state, family, time.left_s))
             for state in begun
         )
         if not begun or not unmeasured:
-            return self._needs.budget_notes(states) if cut or not begun else []
-        needed_s = self._all_s(states, family, start_s=start_s, left_s=left_s)
+            return [self._note(states)] if cut or not begun else []
+        needed_s = self._all_s(states, family, time)
         given_s = self._needs.settings.budget
         verb = "was" if len(unmeasured) == 1 else "were"
         note = (
@@ -118,42 +104,49 @@ class Budget:
             "Cases of changed code come first. Raise --budget, split with --shard, or choose with "
             "-k."
         )
-        return [note, *(self._needs.budget_notes(begun) if cut else ())]
+        return [note, self._note(begun)] if cut else [note]
+
+    def _note(self, states: list[CaseState]) -> str:
+        """Return a note on cases that are undecided because the budget ended the session."""
+        short = [s.case.id for s in states if not (self._has_minimum(s) or s.failures)]
+        if not short:
+            return "The time budget ended before every case was decided; raise --budget."
+        early = f"{first_of(short, 5)} had fewer rounds than the minimum"
+        return f"The time budget ended first: {early}. Raise --budget, or choose with -k."
 
     def _has_minimum(self, state: CaseState) -> bool:
         return state.rounds >= self._needs.minimum_rounds(state)
 
-    def _affordable(
-        self, states: Sequence[CaseState], family: int, *, start_s: float, left_s: float
-    ) -> set[str]:
-        """Return the ids of the cases that ``left_s`` is enough for.
+    def _affordable(self, states: Sequence[CaseState], family: int, time: TimeLeft) -> set[str]:
+        """Return the ids of the cases that the ``time`` is enough for.
 
-        A fork server starts in ``start_s``. Begun cases get their minimum first, those with most
+        Begun cases get their minimum first, those with most
         rounds before the others. Then new cases are begun in the order of ``states``, if there is
         time for them after all rounds that decide the begun ones. No case is begun in the last part
         of the budget (``_SURE``). At least one case is always among the ids.
         """
-        if self._all_fit(states, start_s=start_s, left_s=left_s):
+        if self._all_fit(states, time):
             return {state.case.id for state in states}
         begun = sorted((s for s in states if s.rounds), key=lambda state: -state.rounds)
         affordable: set[str] = set()
-        total = _Total(start_s)
+        total = _Total(time.start_s)
         for state in begun:
             missing = max(0, self._needs.minimum_rounds(state) - state.rounds)
-            if total.with_case(state, missing, missing * _later_s(state)) > left_s and affordable:
+            total_s = total.with_case(state, missing, missing * _later_s(state))
+            if total_s > time.left_s and affordable:
                 return affordable
             affordable.add(state.case.id)
-        total = _Total(start_s)
+        total = _Total(time.start_s)
         needed = zip(states, self._needed(states, family), strict=True)
         for state, (rounds, seconds) in sorted(needed, key=lambda item: not item[0].rounds):
             total_s = total.with_case(state, rounds, seconds)
             if not state.rounds:
-                if total_s > left_s * _SURE and affordable:
+                if total_s > time.left_s * _SURE and affordable:
                     break
                 affordable.add(state.case.id)
         return affordable
 
-    def _all_fit(self, states: Sequence[CaseState], *, start_s: float, left_s: float) -> bool:
+    def _all_fit(self, states: Sequence[CaseState], time: TimeLeft) -> bool:
         """Return whether there is time for all rounds that any case may get.
 
         That is seen without comparing the cases.
@@ -162,17 +155,15 @@ class Budget:
         if not known:
             return False
         rounds = [self._needs.maximum_rounds(state) - state.rounds for state in states]
-        longest_s = max(state.longest_round_s for state in known)
-        return (start_s + longest_s) * sum(rounds) <= left_s * _SURE
+        longest_s = max(max(state.took_s) for state in known)
+        return (time.start_s + longest_s) * sum(rounds) <= time.left_s * _SURE
 
-    def _all_s(
-        self, states: Sequence[CaseState], family: int, *, start_s: float, left_s: float
-    ) -> float:
+    def _all_s(self, states: Sequence[CaseState], family: int, time: TimeLeft) -> float:
         """Return the least budget with which all ``states`` would be begun."""
-        total = _Total(start_s)
+        total = _Total(time.start_s)
         for state, (rounds, seconds) in zip(states, self._needed(states, family), strict=True):
             total.with_case(state, rounds, seconds)
-        return self._needs.settings.budget - left_s + total.seconds / _SURE
+        return self._needs.settings.budget - time.left_s + total.seconds / _SURE
 
     def _needed(self, states: Sequence[CaseState], family: int) -> list[tuple[int, float]]:
         """Return how many rounds each case still needs, and the time that passes in them."""
@@ -180,7 +171,7 @@ class Budget:
         if not known:
             return [(0, 0.0) for _ in states]
         family = family or self._needs.gating_comparisons(list(known)) * len(states) // len(known)
-        first_s = sum(state.first_round_s for state in known) / len(known)
+        first_s = sum(state.took_s[0] for state in known) / len(known)
         later_s = sum(map(_later_s, known)) / len(known)
         others = sum(not state.untouched for state in known) / len(known)
         needed = []

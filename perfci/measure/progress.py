@@ -79,8 +79,6 @@ class CaseState:
     outputs: dict[str, list[WorkerOutput]]
     failures: list[Failure] = field(default_factory=list)
     rounds: int = 0
-    longest_round_s: float = 0.0
-    first_round_s: float = 0.0
     undecided: tuple[str, ...] = ()
     out_of_reach: tuple[str, ...] = ()
     wall_s: float = 0.0
@@ -196,6 +194,14 @@ def _slugs(cases: tuple[Case, ...]) -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
+class TimeLeft:
+    """The time that a session has left, and that each fork server takes to start."""
+
+    left_s: float
+    start_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class CaseNeeds:
     """The needs of cases under these settings and this policy. Times in s."""
 
@@ -257,10 +263,8 @@ class CaseNeeds:
             for comparison in state.compared(self.policy)
         )
 
-    def next_of(
-        self, undecided: list[CaseState], family: int, *, start_s: float, left_s: float
-    ) -> list[CaseState]:
-        """Return the cases that the next rounds help most. A fork server starts in ``start_s``."""
+    def next_of(self, undecided: list[CaseState], family: int, time: TimeLeft) -> list[CaseState]:
+        """Return the cases that the next rounds help most."""
         candidates = [
             Candidate(
                 state.case.id,
@@ -275,7 +279,7 @@ class CaseNeeds:
             for state in undecided
             if (most := self.maximum_rounds(state) - state.rounds)
         ]
-        names = next_cases(candidates, start_s=start_s, left_s=left_s)
+        names = next_cases(candidates, start_s=time.start_s, left_s=time.left_s)
         return [state for state in undecided if state.case.id in names]
 
     def out_of_reach_notes(self, states: list[CaseState]) -> list[str]:
@@ -291,15 +295,6 @@ class CaseNeeds:
         why = "neither --budget nor `max_rounds` leaves the rounds that could decide it"
         return [f"Not measured further, as {why}: {names}."]
 
-    def budget_notes(self, states: list[CaseState]) -> list[str]:
-        """Return a note on what is missing because the budget ended the session."""
-        short = [s for s in states if s.rounds < self.minimum_rounds(s) and not s.failures]
-        if not short:
-            return ["The time budget ended before every case was decided; raise --budget."]
-        names = first_of([state.case.id for state in short], 5)
-        early = f"{names} had fewer rounds than the minimum"
-        return [f"The time budget ended first: {early}. Raise --budget, or choose with -k."]
-
 
 def slug(text: str) -> str:
     """Return ``text`` as part of a file name; different texts may give the same."""
@@ -307,21 +302,18 @@ def slug(text: str) -> str:
 
 
 class Journal:
-    """Writes ``session.log`` and ``workers/*.log`` under one folder.
-
-    A log that can't be written doesn't end the session: the report's ``notes`` say what it lacks.
-    """
+    """Writes ``session.log`` and ``workers/*.log`` under one folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         (folder / "workers").mkdir(parents=True, exist_ok=True)
         self._path = folder / "session.log"
         self._started = time.monotonic()
-        self._trouble = ""
 
     def note(self, text: str) -> None:
         """Append one line with the time since the start, in s."""
-        self._write(self._path, "a", f"{time.monotonic() - self._started:9.2f} {text}\n")
+        with self._path.open("a", encoding="utf-8") as log:
+            log.write(f"{time.monotonic() - self._started:9.2f} {text}\n")
 
     def result(self, case_slug: str, result: WorkerResult, printed: str) -> None:
         """Note one worker's result and keep what it printed."""
@@ -344,16 +336,4 @@ class Journal:
                 )
         if printed.strip():
             path = self.folder / "workers" / f"{case_slug}-{number}-{side}.log"
-            self._write(path, "w", printed)
-
-    def notes(self) -> tuple[str, ...]:
-        """Return what the report should say of the log: what it lacks, if it lacks anything."""
-        return (self._trouble,) if self._trouble else ()
-
-    def _write(self, path: Path, mode: str, text: str) -> None:
-        try:
-            with path.open(mode, encoding="utf-8") as file:
-                file.write(text)
-        except OSError as error:
-            why = f"{path} can't be written: {error.strerror}"
-            self._trouble = self._trouble or f"The session's log is incomplete: {why}."
+            path.write_text(printed, encoding="utf-8")

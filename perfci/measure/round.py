@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import socket
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from random import Random
@@ -54,8 +54,6 @@ least time that it has for a step. A step's time that is late if the other side 
 _ALONE_S, _READ_AFTER = 0.5, 0.9
 """Time for which a side runs alone to see whether it reaches its card's power limit (a card shows
 that within 0.4 s), and the share of it after which the card is read."""
-_SHOWN_CASES = 5
-"""Most cases that a note names."""
 _CLOCK_ROUNDING_S = 1e-6
 """Tolerance for a clock's readings, which are rounded as floating-point numbers."""
 
@@ -66,22 +64,39 @@ def ran_out_of_memory(failure: Failure) -> bool:
     return failure.kind in _MEMORY_KINDS or any(word in message for word in _MEMORY_WORDS)
 
 
+@dataclass(frozen=True, slots=True)
+class RoundContext:
+    """The state that all rounds of a session share.
+
+    ``collecting`` are the cases whose calls collect garbage themselves, as rounds find out.
+    """
+
+    executor: Executor
+    budget_end: float
+    gpu: GpuWatches
+    collecting: set[str] = field(default_factory=set)
+
+    def notes(self) -> tuple[str, ...]:
+        """Return the note on the cases whose calls collect garbage themselves, if there are any."""
+        if not self.collecting:
+            return ()
+        cases = first_of(sorted(self.collecting), 5)
+        return (
+            f"Calls collect garbage in {cases}: both sides' collectors are left to the code there.",
+        )
+
+
 def measure_round(
+    context: RoundContext,
     tasks: Sequence[WorkerTask],
-    round_number: int,
+    number: int,
     settings: MeasureSettings,
-    *,
-    executor: Executor,
-    budget_end: float,
     servers: OpenServers | None = None,
-    gpu: GpuWatches,
-    collecting: set[str],
 ) -> tuple[RoundSide, ...]:
     """Measure one round of ``tasks``, in starting order. If one side fails, the other goes on.
 
     If a side fails before it is ready, or for memory, next to the other, but not alone, the round
-    has one living worker at a time, and its sides have the failure as ``crowding``. ``collecting``
-    are the cases whose calls collect garbage themselves; this round may add its own. If all
+    has one living worker at a time, and its sides have the failure as ``crowding``. If all
     ``servers`` live, they fork the workers. Otherwise the workers are fresh processes. Raises
     BudgetEnded and KeyboardInterrupt, and then nothing of the round is kept. No worker outlives
     the call.
@@ -89,52 +104,34 @@ def measure_round(
     slots = [RoundSide(task) for task in tasks]
     for slot, other in itertools.permutations(slots, 2):
         slot.other = other
-
-    def workers(*slots: RoundSide) -> _RoundWorkers:
-        forking = servers if servers and servers.alive() else None
-        return _RoundWorkers(
-            slots, round_number, settings, executor, budget_end, forking, gpu, collecting
-        )
-
+    forking = servers if servers and servers.alive() else None
+    workers = _RoundWorkers(slots, number, settings, context, forking)
     if settings.residency == "alternate":
-        workers(*slots).run_alternately()
+        workers.run_alternately()
     else:
-        workers(*slots).run()
+        workers.run()
     if servers and servers.server and not servers.alive():
-        _blame_for_killed_server(slots, round_number)
+        _blame_for_killed_server(slots, number)
     for slot in slots:
         if slot.failure and slot.failure.kind == _UNKNOWN:
             slot.result = None
     crowded = next((slot for slot in slots if slot.crowded), None)
     if crowded and (not servers or servers.alive()):
-        return _one_at_a_time(crowded, slots, workers) or tuple(slots)
+        return _one_at_a_time(crowded, workers) or tuple(slots)
     return tuple(slots)
 
 
-def collector_notes(collecting: Collection[str]) -> tuple[str, ...]:
-    """Return the note on the cases whose calls collect garbage themselves, if there are any."""
-    if not collecting:
-        return ()
-    cases = first_of(sorted(collecting), _SHOWN_CASES)
-    note = f"Calls collect garbage in {cases}: both sides' collectors are left to the code there."
-    return (note,)
-
-
-def _one_at_a_time(
-    crowded: RoundSide,
-    slots: Sequence[RoundSide],
-    workers: Callable[..., _RoundWorkers],
-) -> tuple[RoundSide, ...]:
+def _one_at_a_time(crowded: RoundSide, workers: _RoundWorkers) -> tuple[RoundSide, ...]:
     """Return a round with one living worker at a time, or () if the ``crowded`` one fails, too."""
-    again = {slot: RoundSide(slot.task) for slot in (crowded, *slots)}
+    again = {slot: RoundSide(slot.task) for slot in (crowded, *workers.slots)}
     plan = None
     for slot in again.values():
         slot.crowding = crowded.failure
         if slot.task.watched:
             slot.task.watched.begin()
-        alone = replace(workers(slot), fixed_plan=plan)
+        alone = replace(workers, slots=(slot,), fixed_plan=plan, grace_ends=[])
         if crowded.is_unfinished:  # the budget is over
-            alone.grace_ends.append(alone.executor.now() + _GRACE_S)
+            alone.grace_ends.append(alone.context.executor.now() + _GRACE_S)
         try:
             plan = alone.run() or plan
         except BudgetEnded:
@@ -143,7 +140,7 @@ def _one_at_a_time(
             return ()
         if slot.failure:
             return ()
-    return tuple(again[slot] for slot in slots)
+    return tuple(again[slot] for slot in workers.slots)
 
 
 def _blame_for_killed_server(slots: Sequence[RoundSide], round_number: int) -> None:
@@ -171,11 +168,8 @@ class _RoundWorkers:
     slots: Sequence[RoundSide]
     round_number: int
     settings: MeasureSettings
-    executor: Executor
-    budget_end: float
+    context: RoundContext
     forking: OpenServers | None
-    gpu: GpuWatches
-    collecting: set[str]
     fixed_plan: BurstPlan | None = None
     grace_ends: list[float] = field(default_factory=list)
 
@@ -259,21 +253,22 @@ class _RoundWorkers:
     def _start(self, slot: RoundSide) -> None:
         """Start one worker: forked by its side's server, or as a fresh process."""
         task, turns = slot.task, slot.turns.fileno() if slot.turns else -1
+        budget_end = self.context.budget_end
         if self.forking:
             slot.server = self.forking.server
             slot.worker = self.forking.by_side[task.order.side].fork(
-                task.order, task.environment, budget_end=self.budget_end, turns=turns
+                task.order, task.environment, budget_end=budget_end, turns=turns
             )
         else:
             environment = {**task.launch.environment, **task.environment}
             launch = replace(task.launch, environment=environment)
-            slot.worker = self.executor.start(
-                task.order, launch, budget_end=self.budget_end, turns=turns
+            slot.worker = self.context.executor.start(
+                task.order, launch, budget_end=budget_end, turns=turns
             )
         if slot.turns:
             slot.turns.close()  # the worker has its own copy, which closes when the worker ends
         slot.worker.grace = partial(self._grace, slot)
-        slot.await_ready(self.gpu)
+        slot.await_ready(self.context.gpu)
         if (other := slot.other) and other.failure and other.failure.kind == _UNKNOWN:
             if other.is_late(_FAILED):  # than this side, which is ready
                 other.result = WorkerFailure(self.round_number, other.unfinished().failure)
@@ -334,9 +329,9 @@ class _RoundWorkers:
         """
         case = self.slots[0].task.order.case
         last = [block for slot in self.slots for block in slot.blocks[-1:]]
-        if case in self.collecting or not any(block.collections for block in last):
+        if case in self.context.collecting or not any(block.collections for block in last):
             return False
-        self.collecting.add(case)
+        self.context.collecting.add(case)
         if self._most_calls():
             return False
         self._set_aside_blocks()
@@ -353,15 +348,15 @@ class _RoundWorkers:
         """
         case = self.slots[0].task.order.case
         limited = any(slot.at_power_limit for slot in self.slots)
-        if limited and case not in self.gpu.at_power_limit:
-            self.gpu.at_power_limit.add(case)
+        if limited and case not in self.context.gpu.at_power_limit:
+            self.context.gpu.at_power_limit.add(case)
             self._set_aside_blocks()
             self._blocks()
 
     def _plan(self) -> tuple[float, BurstPlan]:
         """Return the slower side's time of a call in s, and the plan of a round of such calls."""
         slowest = max(slot.call_s for slot in self.slots)
-        if self.slots[0].task.order.case in self.gpu.at_power_limit:
+        if self.slots[0].task.order.case in self.context.gpu.at_power_limit:
             return slowest, long_turns(slowest)
         plan = self.fixed_plan or turns(slowest, self.settings.burst, self.settings.round_time)
         return slowest, plan.within(self._most_calls())
@@ -374,7 +369,7 @@ class _RoundWorkers:
     def _block(self, plan: BurstPlan, number: int) -> None:
         """Order a block from each living worker, and take what each one measured."""
         living = [slot for slot in self.slots if slot.result is None]
-        own = living and living[0].task.order.case in self.collecting
+        own = living and living[0].task.order.case in self.context.collecting
         rng = Random(f"{self.settings.seed} {self.round_number} {number}")  # noqa: S311 (no secret)
         order = {
             "lead_ins": plan.lead_ins(rng),

@@ -13,18 +13,19 @@ from perfci.measure.checkout.worktrees import uncommitted, written_since
 from perfci.measure.executor import OpenServers
 from perfci.measure.fork_servers import ForkServers
 from perfci.measure.kept_bursts import BurstKeeper
-from perfci.measure.plan import SessionPlan, SidePlan
+from perfci.measure.plan import SessionPlan
 from perfci.measure.process_cleanup import measuring_begins, measuring_ended
 from perfci.measure.progress import (
     CaseNeeds,
     CaseState,
     Progress,
     SessionResult,
+    TimeLeft,
     case_states,
     crowding_notes,
     with_timeout_named,
 )
-from perfci.measure.round import RoundSide, collector_notes, measure_round
+from perfci.measure.round import RoundContext, RoundSide, measure_round
 from perfci.measure.selection import in_groups, starting_order, visiting_order_by
 from perfci.measure.used_code import UsedCode, changed_lines_reached, is_harmless
 from perfci.measure.workers import BudgetEnded, TreeDeleted
@@ -99,18 +100,16 @@ class Session:
         self._workplace = workplace
         self._plan = plan = workplace.plan
         self._settings = plan.config.settings
-        self._policy = policy = plan.config.policy
-        self._needs = CaseNeeds(self._settings, policy)
+        self._needs = CaseNeeds(self._settings, plan.config.policy)
         self._budget = Budget(self._needs, ())
         self._executor = workplace.executor
+        self._shared = RoundContext(workplace.executor, workplace.budget_end, workplace.gpu)
         self._servers = ForkServers(workplace)
-        self._states: list[CaseState] = []
         self._code = UsedCode(plan)
         self._planned = 0
         self._rng = Random(self._settings.seed)  # noqa: S311 (an order, not a secret)
         self._family = 0
         self._measured_s = 0.0
-        self._collecting: set[str] = set()
         self._rounds = 0
         self._round_time_s = 0.0
         self._started = self._executor.now()
@@ -120,32 +119,13 @@ class Session:
 
         ``changed`` has by case how many changed lines its benchmark reaches: such cases come first.
         """
-        sides = [side.name for side in self._plan.sides]
-        self._states = states = case_states(cases, sides)
+        states = case_states(cases, [side.name for side in self._plan.sides])
         tree = self._plan.sides[-1].tree  # part of the seed: each commit has its own order
         rng = Random(f"{self._settings.seed} {tree}")  # noqa: S311 (an order, not a secret)
-        order = by_priority(states, changed, rng)
-        self._budget = Budget(self._needs, order)
-        notes: list[str] = []
-        ended = "done"
-        try:
-            ended = self._all(states)
-        except KeyboardInterrupt:
-            ended = "interrupted"
-            notes.append("Interrupted: this is what was measured until then.")
-        except BudgetEnded:
-            ended = "budget"
-        except TreeDeleted:
-            ended = "tree-deleted"
-            notes.append("The session ended early: a benchmark deleted the tree it is measured in.")
-        except (OSError, OutsideError) as error:
-            ended = "outside"
-            refused = error if isinstance(error, OutsideError) else refusal(error)
-            notes.append(f"The session ended early: {refused.message}. {refused.advice}")
-        finally:
-            self._servers.close()
+        self._budget = Budget(self._needs, by_priority(states, changed, rng))
+        ended, notes = self._until_the_end(states)
         if ended == "budget":
-            notes += self._budget.notes(states, self._family, **self._times())
+            notes += self._budget.notes(states, self._family, self._time_left())
         notes += self._needs.out_of_reach_notes(states)
         notes += crowding_notes(states)
         return SessionResult(
@@ -160,113 +140,110 @@ class Session:
                 *self._code.notes(),
                 *self._servers.notes(),
                 *self._workplace.gpu.notes(),
-                *collector_notes(self._collecting),
-                *self._workplace.journal.notes(),
+                *self._shared.notes(),
             ),
             installed=self._code.installed(),
             unexercised=self._code.unexercised(states),
         )
 
-    def _all(self, states: list[CaseState]) -> str:
-        """Measure until each case that the budget is enough for is decided. Return what ended it.
+    def _until_the_end(self, states: list[CaseState]) -> tuple[str, list[str]]:
+        """Measure all cases. Return what ended the session, and notes on an early end."""
+        try:
+            self._all(states)
+        except BudgetEnded:
+            return "budget", []
+        except KeyboardInterrupt:
+            return "interrupted", ["Interrupted: this is what was measured until then."]
+        except TreeDeleted:
+            note = "The session ended early: a benchmark deleted the tree it is measured in."
+            return "tree-deleted", [note]
+        except (OSError, OutsideError) as error:
+            refused = error if isinstance(error, OutsideError) else refusal(error)
+            return "outside", [f"The session ended early: {refused.message}. {refused.advice}"]
+        finally:
+            self._servers.close()
+        return "done", []
+
+    def _all(self, states: list[CaseState]) -> None:
+        """Measure until each case that the budget is enough for is decided. Raises BudgetEnded.
 
         Cases that the budget wasn't enough for at first get the time that the others leave.
         """
         while True:
             before = self._rounds
-            if ended := self._minimum(states) or self._more(states):
-                return ended
-            if not any(self._is_due(state) for state in states):
-                return "done"
+            self._minimum(states)
+            if len(self._plan.sides) > 1:
+                self._more(states)
+            if not any(map(self._is_due, states)):
+                return
             if self._rounds == before:
-                return "budget"
+                raise BudgetEnded
 
-    def _minimum(self, states: list[CaseState]) -> str:
-        """Sweep over all cases until each has its minimum of rounds. Return what ended it early.
+    def _minimum(self, states: list[CaseState]) -> None:
+        """Sweep over all cases until each has its minimum of rounds, or no time for a round.
 
         In sweeps a drift of the machine meets all cases alike.
         """
         self._planned = sum(map(self._needs.minimum_rounds, states))
-        before = -1
-        while due := [state for state in states if self._is_due(state)]:
-            if self._rounds == before:  # the budget isn't enough for any of them
-                break
-            before = self._rounds
-            if ended := self._sweep(due):
-                return ended
-        return ""
+        while (due := [state for state in states if self._is_due(state)]) and self._sweep(due):
+            pass
 
     def _is_due(self, state: CaseState) -> bool:
         """Return whether ``_minimum`` has to measure another round of the case."""
         ended = state.untouched or bool(state.failures)
         return not ended and state.rounds < self._needs.minimum_rounds(state)
 
-    def _more(self, states: list[CaseState]) -> str:
-        """Measure undecided cases further, until all are decided. Return what ended it early."""
-        if len(self._plan.sides) < 2:
-            return ""
+    def _more(self, states: list[CaseState]) -> None:
+        """Measure cases further, until all are decided."""
         self._family = scaled_family(self._needs.gating_comparisons(states), self._options.scale)
-        if self._options.keeper or self._options.all_rounds:
-            return self._all_rounds(states)
         begun = [s for s in states if s.rounds >= self._needs.minimum_rounds(s)]
-        while undecided := [state for state in begun if self._wants_more(state, self._family)]:
-            start_s, left_s = self._start_s(), self._left_s()
-            chosen = self._needs.next_of(undecided, self._family, start_s=start_s, left_s=left_s)
+        while chosen := self._next_of(begun):
             self._planned = self._rounds + len(chosen)
-            if ended := self._sweep(chosen):
-                return ended
-        return ""
+            self._sweep(chosen)
 
-    def _all_rounds(self, states: list[CaseState]) -> str:
-        """Measure the maximum of rounds of each case, decided or not."""
-        needs = self._needs
-        while due := [
-            state
-            for state in states
-            if not (state.failures or state.untouched)
-            and needs.minimum_rounds(state) <= state.rounds < needs.maximum_rounds(state)
-        ]:
-            self._planned = self._rounds + len(due)
-            if ended := self._sweep(due):
-                return ended
-        return ""
+    def _next_of(self, begun: list[CaseState]) -> list[CaseState]:
+        """Return the cases that get one more round: the undecided ones that it helps most."""
+        needs, time = self._needs, self._time_left()
+        if self._options.keeper or self._options.all_rounds:
+            open_ = [state for state in begun if not (state.failures or state.untouched)]
+            return [state for state in open_ if state.rounds < needs.maximum_rounds(state)]
+        undecided = [s for s in begun if needs.wants_more(s, self._family, time.left_s)]
+        return needs.next_of(undecided, self._family, time) if undecided else []
 
-    def _sweep(self, states: list[CaseState]) -> str:
-        """Measure each case, group by group. Return what ended the session early, or "".
+    def _sweep(self, states: list[CaseState]) -> bool:
+        """Measure each case, group by group. Return whether there was time for any of them.
 
         A case without its least rounds gets them, unless it changes its group, and any other case
         gets one round.
         """
         self._servers.learn(states)
+        before = self._rounds
         for group in self._visits(states):
             key, waiting = self._servers.group_of(group[0].case), list(group)
-            while waiting:
-                before = self._rounds
-                if ended := self._pass(waiting):
-                    return ended
-                if self._rounds == before:  # the budget isn't enough for any of them
-                    break
+            while waiting and self._pass(waiting):
                 waiting = [
                     state
                     for state in waiting
                     if self._is_due(state) and self._servers.group_of(state.case) == key
                 ]
                 self._rng.shuffle(waiting)
-        return ""
+        return self._rounds > before
 
-    def _pass(self, states: Sequence[CaseState]) -> str:
-        """Measure one round of each case. Return what ended the session early, or ""."""
+    def _pass(self, states: Sequence[CaseState]) -> bool:
+        """Measure one round of each case that the budget is enough for. Return if there is one."""
+        before = self._rounds
         for state in states:
-            if not self._is_affordable(state):
+            if not self._budget.enough_for([state], self._family, self._time_left()):
                 continue
             later = state.rounds >= self._needs.minimum_rounds(state)
             measured = False
             while not measured:  # again, if a forked worker is unlike a fresh one
-                if not self._has_time_for(state):
-                    return "budget"
+                left_s = self._time_left().left_s
+                if left_s <= 0 or (state.rounds > 1 and left_s <= max(state.took_s)):
+                    raise BudgetEnded
                 measured = self._round(state, self._servers.of(state.case, later=later))
             self._servers.learn([state])
-        return ""
+        return self._rounds > before
 
     def _visits(self, states: list[CaseState]) -> tuple[tuple[CaseState, ...], ...]:
         """Return the cases of one sweep, group by group, in random order.
@@ -282,22 +259,15 @@ class Session:
         chosen = {state.case.id for state in states}
         return in_groups([state for state in self._budget.order if state.case.id in chosen], group)
 
-    def _is_affordable(self, state: CaseState) -> bool:
-        """Return whether the budget is enough for the case's least rounds, as far as known."""
-        return bool(self._budget.enough_for([state], self._family, **self._times()))
-
     def _round(self, state: CaseState, servers: OpenServers | None) -> bool:
         """Measure one round. Return False if a worker differed from a fresh process.
 
         Then the round doesn't count, and ``servers`` must not serve another.
         """
-        number = state.rounds + 1
-        self._show(state.case.id, number)
+        self._show(state.case.id, state.rounds + 1)
         started = self._executor.now()
-        exact = self._needs.exact_parts(state)
-        sides = starting_order(self._plan.sides, number)
         try:
-            measured = self._measured(state, sides, number, exact, servers)
+            measured = self._measured(state, servers)
         except BudgetEnded:
             state.wall_s += self._executor.now() - started
             raise
@@ -310,15 +280,24 @@ class Session:
         if self._options.keeper:
             results = [side.result for side in measured]
             self._options.keeper.add(state.case, results, started - self._started, took)
-        state.first_round_s = state.first_round_s or took
-        state.longest_round_s = max(state.longest_round_s, took)
-        state.wall_s += took
-        state.took_s.append(took)
-        state.rounds = number
         self._rounds += 1
         self._round_time_s += took
         self._measured_s += sum(side.measured_s for side in measured)
-        self._accuse(state)
+        self._note(state, measured)
+        self._take(state, measured, took)
+        return True
+
+    def _take(self, state: CaseState, measured: Sequence[RoundSide], took_s: float) -> None:
+        """Take the results of a round into the case's state."""
+        state.wall_s += took_s
+        state.took_s.append(took_s)
+        state.rounds += 1
+        for plan in self._plan.sides:
+            if not plan.root.is_dir():  # the session ends with the next worker
+                message = "its workers left no tree: the benchmark deleted the folder it ran in"
+                state.failures.append(
+                    Failure(state.case.id, plan.name, "done", "deleted_tree", message)
+                )
         state.crowding = state.crowding or measured[0].crowding
         used = {side.side: side.used for side in measured if side.used}
         self._code.add(used)
@@ -328,15 +307,13 @@ class Session:
                     state.outputs[output.side].append(output)
                 case WorkerFailure(failure=failure):
                     state.failures.append(with_timeout_named(failure, state.case))
-        self._note(state, measured)
         state.untouched = (
-            number == 1
+            state.rounds == 1
             and not self._options.everything
             and not state.failures
             and self._code.touches_nothing(used)
-            and may_be_untouched(state.compared(self._policy))
+            and may_be_untouched(state.compared(self._needs.policy))
         )
-        return True
 
     def _show(self, case: str, number: int) -> None:
         shortage = self._budget.shortage
@@ -356,56 +333,30 @@ class Session:
                 named = side.failure.side if side.failure else side.side
                 self._workplace.journal.result(state.slug, side.result, logs.get(named, ""))
 
-    def _measured(
-        self,
-        state: CaseState,
-        sides: Sequence[SidePlan],
-        number: int,
-        exact: frozenset[str],
-        servers: OpenServers | None,
-    ) -> tuple[RoundSide, ...]:
-        """Run one worker for each of ``sides``, in their order. Then remove their cold caches."""
+    def _measured(self, state: CaseState, servers: OpenServers | None) -> tuple[RoundSide, ...]:
+        """Run a worker of each side for the next round. Then remove their cold caches."""
+        number, exact = state.rounds + 1, self._needs.exact_parts(state)
+        sides = starting_order(self._plan.sides, number)
+        settings = self._settings
         measured = measure_round(
+            self._shared,
             [self._plan.task(side, state, number, exact) for side in sides],
             number,
-            replace(self._settings, residency="alternate") if state.crowding else self._settings,
-            executor=self._executor,
-            budget_end=self._workplace.budget_end,
-            servers=servers,
-            gpu=self._workplace.gpu,
-            collecting=self._collecting,
+            replace(settings, residency="alternate") if state.crowding else settings,
+            servers,
         )
         self._plan.forget_cold_caches(state.slug)
         return measured
 
-    def _accuse(self, state: CaseState) -> None:
-        """Fail the case if a side's tree is gone after its round. The session ends there."""
-        for side in self._plan.sides:
-            if not side.root.is_dir():
-                message = "its workers left no tree: the benchmark deleted the folder it ran in"
-                state.failures.append(
-                    Failure(state.case.id, side.name, "done", "deleted_tree", message)
-                )
-
     def _elapsed_s(self) -> float:
         return self._executor.now() - self._started
 
-    def _start_s(self) -> float:
-        """Return the time besides rounds for each fork server: mostly its start."""
-        return max(0.0, self._elapsed_s() - self._round_time_s) / max(1, self._servers.opened)
-
-    def _times(self) -> dict[str, float]:
-        return {"start_s": self._start_s(), "left_s": self._left_s()}
-
-    def _left_s(self) -> float:
-        return self._workplace.budget_end - self._executor.now()
-
-    def _has_time_for(self, state: CaseState) -> bool:
-        left = self._left_s()
-        return left > 0 and (state.rounds < 2 or left > state.longest_round_s)
-
-    def _wants_more(self, state: CaseState, family: int) -> bool:
-        return self._needs.wants_more(state, family, self._left_s())
+    def _time_left(self) -> TimeLeft:
+        besides_s = max(0.0, self._elapsed_s() - self._round_time_s)  # mostly starts of servers
+        return TimeLeft(
+            left_s=self._workplace.budget_end - self._executor.now(),
+            start_s=besides_s / max(1, self._servers.opened),
+        )
 
 
 def _write_kept(keeper: BurstKeeper, workplace: Workplace, result: SessionResult) -> None:
@@ -422,24 +373,19 @@ def _written_trees(plan: SessionPlan) -> Iterator[Failure]:
     """Yield a failure for each tree whose sources changed during the session."""
     names = {plan.own_base: "base"} | {plan_side.root: plan_side.name for plan_side in plan.sides}
     for root, before in plan.uncommitted.items():
-        if root.is_dir():  # a tree that is gone failed its case
-            side = names.get(root, "head")
-            try:
-                written = written_since(before, uncommitted(root))
-            except OutsideError as error:
-                yield Failure("all cases", side, "finish", WRONG_CODE, error.message)
-            else:
-                if written:
-                    yield _written_tree(side, written)
-
-
-def _written_tree(side: str, written: Sequence[str]) -> Failure:
-    """Return the failure of a session whose workers wrote to the sources of ``side``'s tree."""
-    shown = first_of([f"`{name}`" for name in written], 3)
-    message = (
-        f"{shown} of {side}'s tree changed while it was measured: what ran isn't only that "
-        "commit's code\n"
-        "Let benchmarks, and what they call, write below TMPDIR; what a build leaves in the tree "
-        "belongs in .gitignore."
-    )
-    return Failure(written[0], side, "finish", WRONG_CODE, message)
+        if not root.is_dir():  # a tree that is gone failed its case
+            continue
+        side = names.get(root, "head")
+        try:
+            written = written_since(before, uncommitted(root))
+        except OutsideError as error:
+            yield Failure("all cases", side, "finish", WRONG_CODE, error.message)
+            continue
+        if written:
+            message = (
+                f"{first_of([f'`{name}`' for name in written], 3)} of {side}'s tree changed while "
+                "it was measured: what ran isn't only that commit's code\n"
+                "Let benchmarks, and what they call, write below TMPDIR; what a build leaves in "
+                "the tree belongs in .gitignore."
+            )
+            yield Failure(written[0], side, "finish", WRONG_CODE, message)

@@ -28,7 +28,7 @@ OWN = (0.001, -0.002, 0.002, 0.0, -0.001, 0.001, -0.001, 0.0, 0.002, -0.002, 0.0
 def rounds_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     """Return how many rounds a slow-down of 10 % takes a session that has ``scale``."""
 
-    def measured(tasks: object, number: int, *_: object, **__: object) -> list[SimpleNamespace]:
+    def measured(_: object, tasks: object, number: int, *__: object) -> list[SimpleNamespace]:
         head = 0.011 * (1.0 + OWN[number - 1])
         sides = (("base", 0.01), ("head", head))
         results = (worker(name, number, {"latency_p50": value}) for name, value in sides)

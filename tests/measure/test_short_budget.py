@@ -14,7 +14,7 @@ from perfci.measure.budget import Budget, by_priority
 from perfci.measure.checkout.git import git
 from perfci.measure.checkout.trees import changed_lines
 from perfci.measure.plan import Differences, SessionPlan
-from perfci.measure.progress import CaseNeeds, case_states
+from perfci.measure.progress import CaseNeeds, TimeLeft, case_states
 from perfci.measure.used_code import changed_lines_reached, imported_by
 from perfci.model.case import Case
 from perfci.verdict.policy import Policy
@@ -72,13 +72,12 @@ def test_cases_that_the_budget_leaves_out_need_more_than_the_budget() -> None:
     cases = tuple(Case(name, name, {}, "bench.py", 1, "") for name in ("first", "second"))
     states = case_states(cases, ["head"])
     first = states[0]
-    first.rounds, first.first_round_s, first.longest_round_s = 5, 8.0, 8.0
-    first.took_s, first.wall_s = [8.0, *[5.25] * 4], 29.0
+    first.rounds, first.took_s, first.wall_s = 5, [8.0, *[5.25] * 4], 29.0
     needs = CaseNeeds(MeasureSettings(rounds=5, budget=70.0), Policy())
     budget = Budget(needs, states)
-    times = {"start_s": 0.0, "left_s": 31.0}
-    assert budget.enough_for(states[1:], 0, **times) == []
-    (note,) = budget.notes(states, 0, **times)
+    time = TimeLeft(left_s=31.0, start_s=0.0)
+    assert budget.enough_for(states[1:], 0, time) == []
+    (note,) = budget.notes(states, 0, time)
     assert "all need about 1 min 11 s, 1 min 10 s were given" in note
 
 

@@ -14,7 +14,7 @@ from perfci.config.keys import MeasureSettings, QuietTable
 from perfci.measure.executor import Executor
 from perfci.measure.machine.gpu_watch import GpuWatches
 from perfci.measure.machine.isolation import child_environment
-from perfci.measure.round import RoundSide, WorkerTask, measure_round, wrong_time
+from perfci.measure.round import RoundContext, RoundSide, WorkerTask, measure_round, wrong_time
 from perfci.measure.workers import Launch
 from perfci.model.measuring import WorkerFailure, WorkerOutput
 from perfci.model.worker import REPLACED, WorkerBlock, WorkOrder
@@ -103,13 +103,7 @@ def measured(folder: Path, collecting: set[str], **what: str) -> tuple[RoundSide
         tasks.append(WorkerTask(order, Launch(sys.executable, environment), {}, 2.0))
     ends = time.monotonic() + 240
     return measure_round(
-        tasks,
-        1,
-        SETTINGS,
-        executor=Executor(),
-        budget_end=ends,
-        gpu=GpuWatches(),
-        collecting=collecting,
+        RoundContext(Executor(), ends, GpuWatches(), collecting), tasks, 1, SETTINGS
     )
 
 

@@ -15,7 +15,7 @@ from perfci.measure import selection
 from perfci.measure.executor import Executor
 from perfci.measure.machine.gpu_watch import GpuWatches
 from perfci.measure.machine.isolation import child_environment
-from perfci.measure.round import WorkerTask, measure_round
+from perfci.measure.round import RoundContext, WorkerTask, measure_round
 from perfci.measure.workers import Launch
 from perfci.model.measuring import WorkerOutput
 from perfci.model.worker import REPLACED, WorkOrder
@@ -99,9 +99,7 @@ def outputs_of(
     tasks: list[WorkerTask], gpu: GpuWatches, settings: MeasureSettings = SETTINGS
 ) -> list[WorkerOutput]:
     ends = time.monotonic() + 240
-    measured = measure_round(
-        tasks, 1, settings, executor=Executor(), budget_end=ends, gpu=gpu, collecting=set()
-    )
+    measured = measure_round(RoundContext(Executor(), ends, gpu), tasks, 1, settings)
     outputs = [side.result for side in measured]
     assert len(outputs) == len(tasks)
     assert all(isinstance(output, WorkerOutput) for output in outputs), outputs
