@@ -12,7 +12,7 @@ import json
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
@@ -115,7 +115,8 @@ def _key(name: str, key: Mapping[str, Any]) -> Iterator[str]:
     elif isinstance(example, bool):
         yield f"{facts.capitalize()}."
     else:
-        yield f"{facts[0].upper()}{facts[1:]}; for example `{name} = {_toml(example)}`."
+        shown = "" if "default" in key else f"; for example `{name} = {_toml(example)}`"
+        yield f"{facts[0].upper()}{facts[1:]}{shown}."
 
 
 def _table(header: str, table: Mapping[str, Any]) -> Iterator[str]:
@@ -228,8 +229,7 @@ def commands() -> str:
     shared = [row for row, times in uses.items() if times >= _SHARED]
     for name, command in every:
         parts += [f"## perfci {name}", *_described(name, command, shared)]
-    rows = [f"| `{_cell(flags)}` | {_cell(text)} |" for flags, text in shared]
-    parts += ["## Options of several commands", "\n".join(["| option | |", "|---|---|", *rows])]
+    parts += ["## Options of several commands", _options(shared)]
     return _page("Commands and options", *parts)
 
 
@@ -259,11 +259,9 @@ def _described(
     yield inspect.cleandoc(command.help or "").replace("\b\n", "")
     own = [row for row in _rows(command) if row not in shared]
     if own:
-        rows = [f"| `{_cell(flags)}` | {_cell(text)} |" for flags, text in own]
-        yield "\n".join(["| option | |", "|---|---|", *rows])
+        yield _options(own)
     if also := [f"`{_flag(flags)}`" for flags, _ in _rows(command) if (flags, _) in shared]:
-        link = "[shared](#options-of-several-commands)"
-        yield f"{'Also' if own else 'Options:'} {', '.join(also)} ({link})."
+        yield f"[Shared options](#options-of-several-commands): {', '.join(also)}."
     for part in (command.epilog or "").split("\n\n"):
         if "\b" in part:
             lines = inspect.cleandoc(part.replace("\b", "").strip("\n")).splitlines()
@@ -274,13 +272,15 @@ def _described(
             yield " ".join(part.split())
 
 
+def _options(rows: Iterable[tuple[str, str]]) -> str:
+    return "\n".join(
+        f"- `{flags}`: {' '.join(text.split())}" if text else f"- `{flags}`" for flags, text in rows
+    )
+
+
 def _flag(flags: str) -> str:
     """Return an option's long form without its value."""
     return flags.split(" / ", maxsplit=1)[0].rsplit(", ", maxsplit=1)[-1].split(maxsplit=1)[0]
-
-
-def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")
 
 
 # --- files for programs ---
@@ -314,12 +314,18 @@ def report() -> str:
 def _record(definition: Mapping[str, Any]) -> Iterator[str]:
     first = definition["description"].partition("\n\n")[0]
     yield " ".join(first.replace("``", "`").split())
-    lines = ["| field | type | |", "|---|---|---|"]
+    lines = []
     meanings = {name: field["description"] for name, field in definition["properties"].items()}
     for name, names, meaning in _joined(meanings):
         kind = _field_kind(definition["properties"][name])
-        lines.append(f"| {names} | {kind} | {_cell(meaning)} |")
+        says = "" if _repeats(name, meaning) else f": {' '.join(meaning.split())}"
+        lines.append(f"- {names} ({kind}){says}")
     yield "\n".join(lines)
+
+
+def _repeats(name: str, meaning: str) -> bool:
+    """Return whether a field's meaning is only its name, with an article."""
+    return meaning.lower() in {f"{article} {name}." for article in ("a", "its", "the")}
 
 
 def _joined(meanings: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
@@ -359,8 +365,10 @@ def trend() -> str:
         )
     ]
     for title, fields in MEANINGS["trend"].items():
-        lines = ["| field | |", "|---|---|"]
-        lines += [f"| {names} | {_cell(text)} |" for _, names, text in _joined(fields)]
+        lines = [
+            f"- {names}" if _repeats(name, text) else f"- {names}: {' '.join(text.split())}"
+            for name, names, text in _joined(fields)
+        ]
         parts += [f"## {title}", _LINK.sub(r"](../\1)", "\n".join(lines))]
     return _page("Fields of the trend's JSON", *parts)
 
