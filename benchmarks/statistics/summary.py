@@ -1,4 +1,4 @@
-"""The default paths in one table: the median over the usual noise models, and their extremes."""
+"""The default paths by noise model, and in short: the median over the usual models."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.statistics.noise import MODELS
-from benchmarks.statistics.scoring import markdown
+from benchmarks.statistics.scoring import markdown, percent, percent_with_interval
 from benchmarks.statistics.thresholds import CHECK, COMPARE
 
 LAYOUT = "layout, 1 % a side"
@@ -44,6 +44,51 @@ def table(results: Sequence[dict[str, Any]]) -> str:
             cells.append(_text([100.0 * row[count] / row[total] for row in found if row]))
         lines.append(cells)
     return markdown(("% of …", *(column for column, _, _ in COLUMNS)), lines)
+
+
+BY_MODEL = (
+    "model",
+    "false `fail`",
+    "significant",
+    "intervals hold",
+    "`unchanged`",
+    "rounds",
+    "5 % slower: hold; `regressed`; `unchanged`",
+    "10 % slower: `regressed`",
+    "2 % at 1 %: `regressed`",
+)
+
+
+def by_model(results: Sequence[dict[str, Any]]) -> str:
+    """Return what `compare` says of identical cases, of slower ones, and of one among twenty."""
+    mine = [row for row in results if row["path"] == COMPARE]
+    found = {_key(row): row for row in mine if row["part"] in {"alarms", "boundary"}}
+    one = {
+        row["model"]: row
+        for row in mine
+        if row["part"] == "power" and (row["change"], row["threshold"]) == (0.02, 0.01)
+    }
+    lines = []
+    for model in MODELS:
+        alike = found.get((COMPARE, IDENTICAL, model.name))
+        if alike is None or model.name not in one:
+            return ""
+        at, twice = (found.get((COMPARE, share, model.name)) for share in (1.0, 2.0))
+        counts = (("held", "intervals"), ("regressed", "comparisons"), ("unchanged", "comparisons"))
+        lines.append(
+            (
+                model.name,
+                percent_with_interval(alike["failed"], alike["reports"]),
+                percent(alike["alarmed"], alike["reports"]),
+                percent(alike["held"], alike["intervals"]),
+                percent(alike["unchanged"], alike["comparisons"]),
+                f"{alike['rounds'] / alike['comparisons']:.1f}",
+                "; ".join(percent(at[count], at[total]) for count, total in counts) if at else "",
+                percent(twice["regressed"], twice["comparisons"]) if twice else "",
+                percent(one[model.name]["regressed"], one[model.name]["comparisons"], digits=0),
+            )
+        )
+    return markdown(BY_MODEL, lines)
 
 
 def _key(row: dict[str, Any]) -> tuple[object, float | None, object]:

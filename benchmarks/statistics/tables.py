@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from benchmarks.statistics import false_alarms, power, summary, thresholds
+from benchmarks.statistics import summary, thresholds
 
 _BLOCK = re.compile(r"(<!-- simulated: (\w+) -->\n).*?(\n<!-- /simulated -->)", re.DOTALL)
 
@@ -15,10 +15,8 @@ def tables(results: Sequence[dict[str, Any]]) -> dict[str, str]:
     """Return every table that the results allow, by its name."""
     found = {
         "summary": summary.table(results),
-        "alarms": false_alarms.table(results),
-        "boundary": thresholds.boundary_table(results),
+        "models": summary.by_model(results),
         "spreads": thresholds.spreads_table(results),
-        "power": power.table(results),
     }
     return {name: text for name, text in found.items() if text}
 

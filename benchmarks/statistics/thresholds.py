@@ -83,33 +83,6 @@ def _score(
     return score
 
 
-def boundary_table(results: Sequence[dict[str, Any]]) -> str:
-    mine = [
-        row
-        for row in results
-        if row["part"] == "boundary" and row["path"] == COMPARE and row["change"] > 0.9 * THRESHOLD
-    ]
-    if not mine:
-        return ""
-    cells: dict[object, list[str]] = {}
-    for row in mine:
-        cells.setdefault(row["model"], []).append(
-            f"{percent(row['held'], row['intervals'])}"
-            f"; {percent(row['regressed'], row['comparisons'])}"
-            f"; {percent(row['unchanged'], row['comparisons'])}"
-        )
-    made = markdown(
-        ("model", *(f"{THRESHOLD * share:.0%} slower" for share in SHARES[1:])),
-        [(model, *found) for model, found in cells.items()],
-    )
-    shares = [
-        (row[name], row[total])
-        for row in mine
-        for name, total in (("held", "intervals"), ("regressed", "comparisons"))
-    ]
-    return f"{made}\n\n{mine[0]['comparisons']} comparisons a cell. {largest_error(shares)}"
-
-
 def spreads_table(results: Sequence[dict[str, Any]]) -> str:
     mine = [row for row in results if row["part"] == "spreads"]
     if not mine:
