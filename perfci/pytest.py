@@ -42,6 +42,7 @@ def benchmarks(*paths: str, tags: Sequence[str] = ()) -> tuple[Benchmark, ...]:
     elsewhere, or if none of their tests measures.
     """
     from perfci.api import files_below, user_frame
+    from perfci.api.definition import DEFINED
     from perfci.errors import BenchmarkError
     from perfci.suites.pytest import benchmarks_of
 
@@ -57,10 +58,12 @@ def benchmarks(*paths: str, tags: Sequence[str] = ()) -> tuple[Benchmark, ...]:
             "@pytest.mark.perfci; `pytest --collect-only` shows what pytest finds.",
         )
     sources = tuple(map(str, files))
-    return tuple(
+    chosen = tuple(
         replace(each, file=file, line=int(line), tags=(*each.tags, *tags), sources=sources)
         for each in collected
     )
+    DEFINED.extend(chosen)
+    return chosen
 
 
 # The plugin of pytest, by which a suite runs as plain tests.

@@ -91,10 +91,7 @@ class Benchmark:
 
 
 DEFINED: list[Benchmark] = []
-"""Every benchmark that this process has defined.
-
-With it, discovery finds benchmarks that no name of their module holds.
-"""
+"""Every benchmark that this process has defined. A worker finds those of a file here."""
 
 
 @overload

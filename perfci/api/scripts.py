@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from perfci.api import files_below, fit_label, fit_name, user_frame
-from perfci.api.definition import Benchmark
+from perfci.api.definition import DEFINED, Benchmark
 from perfci.collector import Work
 from perfci.errors import BenchmarkError, Unusable
 
@@ -103,6 +103,7 @@ def script(path: str, *arguments: str, tags: Sequence[str] = ()) -> tuple[Benchm
                 sources=(str(place),),
             )
         )
+    DEFINED.extend(benchmarks)
     return tuple(benchmarks)
 
 

@@ -39,6 +39,6 @@ if __name__ == "__main__":
     main(WorkerDescriptors(*ends), spawned_ns, STARTED_NS)
 elif __name__ == "__mp_main__":  # in a process that multiprocessing spawned
     _register_package()
-    from perfci.worker.loading import serve_imports
+    from perfci.worker.loading import BenchmarkFinder
 
-    serve_imports()
+    sys.meta_path.append(BenchmarkFinder())

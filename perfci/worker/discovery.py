@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from perfci import metrics
-from perfci.api.definition import DEFINED, Benchmark
-from perfci.errors import BenchmarkError, UsageError
+from perfci.api.definition import Benchmark
+from perfci.errors import UsageError
 from perfci.model.case import Case, Failure
 from perfci.model.worker import Discovery, FileImports, WorkOrder
 from perfci.suites import SuiteForm, form_of, loaded_of_tool
@@ -48,9 +48,7 @@ def discover(order: WorkOrder) -> dict[str, Any]:
         before = "" if form else folder
         try:
             with record.during(file):
-                DEFINED.clear()
                 benchmarks = benchmarks_of(file, order, form)
-                _require_bound(benchmarks, file, _relative(file, order))
             imports[_relative(file, order)] = _with_tool(record.of(file), form)
             cases += [case for benchmark in benchmarks for case in _cases(benchmark, file, order)]
         except BaseException as error:  # noqa: BLE001 (user code: recorded, not hidden)
@@ -86,26 +84,6 @@ def discover(order: WorkOrder) -> dict[str, Any]:
             cards=cuda.cards(),
         )
     )
-
-
-def _require_bound(bound: Sequence[Benchmark], path: str, file: str) -> None:
-    """Raise BenchmarkError if the file defined a benchmark that no name of its module holds."""
-    kept = {id(benchmark) for benchmark in bound}
-    for lost in DEFINED:
-        if id(lost) in kept or Path(lost.file).resolve() != Path(path).resolve():
-            continue
-        again = next((other for other in bound if other.name == lost.name), None)
-        if again is not None:
-            raise BenchmarkError(
-                "duplicate-name",
-                f"{file} defines `{lost.name}` in lines {lost.line} and {again.line}",
-                "Give one of the functions another name.",
-            )
-        raise BenchmarkError(
-            "unbound-benchmark",
-            f"{file}:{lost.line}: no name of the module has the benchmark `{lost.name}`",
-            "Assign each benchmark to a name of its own, or a tuple of them to one name.",
-        )
 
 
 def _with_tool(imports: FileImports, form: SuiteForm | None) -> FileImports:

@@ -148,18 +148,11 @@ class ImportRecord:
     def _note_event(self, event: str, arguments: tuple[Any, ...]) -> None:
         if event not in _ENVIRONMENT_CHANGES or not self._nested:
             return
-        name, is_set, value = (change := _change(arguments)).partition("=")
+        change = os.fsdecode(b"=".join(arguments))
+        name, is_set, value = change.partition("=")
         values = {value if is_set else None, os.environ.get(name)}
         if values != {self._environment.get(name)} and not name.startswith(_SET_BY_SUITES):
             self._nested[-1].environment[change] = None
-
-
-def _change(arguments: tuple[Any, ...]) -> str:
-    words = [
-        os.fsdecode(argument) if isinstance(argument, (bytes, str)) else repr(argument)
-        for argument in arguments
-    ]
-    return "=".join(words)
 
 
 @cache

@@ -18,12 +18,11 @@ from dataclasses import replace
 from functools import partial
 from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_file_location
-from itertools import chain
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from perfci.api.definition import AxisPoint, Benchmark
+from perfci.api.definition import DEFINED, AxisPoint, Benchmark
 from perfci.collector import Work
 from perfci.errors import Unusable
 from perfci.metrics import METRICS, ExtraMetric
@@ -45,8 +44,11 @@ def prepare_path(python_path: tuple[str, ...]) -> None:
     sys.path[:] = [*python_path, *(folder for folder in sys.path if folder not in python_path)]
 
 
-def load(file: str, python_path: tuple[str, ...]) -> ModuleType:
-    """Import one benchmark file. Put its folder on ``sys.path``, after the side's own folders."""
+def load(file: str, python_path: tuple[str, ...]) -> tuple[Benchmark, ...]:
+    """Import one benchmark file, and return the benchmarks it defines, in the order of their lines.
+
+    Its folder comes on ``sys.path``, after the side's own folders.
+    """
     folder = str(Path(file).parent)
     if folder not in sys.path:
         last = max(
@@ -59,8 +61,11 @@ def load(file: str, python_path: tuple[str, ...]) -> ModuleType:
         raise ImportError(f"{file} is not a Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses and pickle look a class's module up here
+    earlier = len(DEFINED)
     spec.loader.exec_module(module)
-    return module
+    here = os.path.realpath(file)
+    own = (each for each in DEFINED[earlier:] if os.path.realpath(each.file) == here)
+    return tuple(sorted(own, key=lambda benchmark: benchmark.line))
 
 
 def forget_neighbours(folder: str) -> None:
@@ -71,21 +76,6 @@ def forget_neighbours(folder: str) -> None:
         ours = name.startswith(PREFIX)
         if file and "." not in name and not ours and Path(file).parent == Path(folder):
             del sys.modules[name]
-
-
-def benchmarks_in(module: ModuleType) -> tuple[Benchmark, ...]:
-    """Return the benchmarks that the module's own file defines, in the order of their lines.
-
-    A name of the module may hold a benchmark, or a tuple of benchmarks.
-    """
-    here = os.path.realpath(module.__file__ or "")
-    values = [value if isinstance(value, tuple) else (value,) for value in vars(module).values()]
-    own = {
-        id(value): value
-        for value in chain.from_iterable(values)
-        if isinstance(value, Benchmark) and os.path.realpath(value.file) == here
-    }
-    return tuple(sorted(own.values(), key=lambda benchmark: benchmark.line))
 
 
 def name_of(file: str) -> str:
@@ -117,17 +107,12 @@ class BenchmarkFinder:
         return None
 
 
-def serve_imports() -> None:
-    """Let this spawned process import benchmark files by their modules' names."""
-    sys.meta_path.append(BenchmarkFinder())
-
-
 def benchmarks_of(file: str, order: WorkOrder, form: SuiteForm | None) -> tuple[Benchmark, ...]:
     """Import a benchmark file of perfci's form, or of a suite's ``form``. Return its benchmarks."""
     PYTEST_ARGUMENTS[:] = order.pytest_args
     if form:
         return form.benchmarks(Path(file), order)
-    return benchmarks_in(load(file, order.python_path))
+    return load(file, order.python_path)
 
 
 def imported(order: WorkOrder) -> tuple[Benchmark, ...]:

@@ -83,7 +83,7 @@ def work():
 def work():
     return lambda: 1
 """
-UNBOUND = """\
+LOOP = """\
 import perfci
 for size in (1, 2):
     @perfci.benchmark(name=f"loop{size}")
@@ -92,17 +92,20 @@ for size in (1, 2):
 """
 
 
-@pytest.mark.parametrize(
-    ("source", "message"),
-    [
-        (TWICE, "benchmarks/bench_one.py defines `work` in lines 3 and 7"),
-        (UNBOUND, "bench_one.py:3: no name of the module has the benchmark `loop1`"),
-    ],
-)
-def test_a_benchmark_that_no_name_has_is_an_error(bench: Bench, source: str, message: str) -> None:
-    bench.write(source)
-    (failure,) = bench.discover()["failures"]
-    assert (failure["kind"], message in failure["message"]) == ("BenchmarkError", True)
+def test_two_functions_of_one_name_fail_with_both_lines(bench: Bench) -> None:
+    bench.write(TWICE)
+    found = bench.discover()
+    (failure,) = found["failures"]
+    assert failure["kind"] == "duplicate_id"
+    assert "bench_one.py:3 and benchmarks/bench_one.py:7" in failure["message"]
+    assert not found["cases"]
+
+
+def test_benchmarks_that_a_loop_defines_are_cases_though_one_name_held_them(bench: Bench) -> None:
+    bench.write(LOOP)
+    found = bench.discover()
+    assert [case["id"] for case in found["cases"]] == ["loop1", "loop2"]
+    assert not found["failures"]
 
 
 @pytest.mark.parametrize(
