@@ -25,10 +25,14 @@ from shutil import move
 
 from scipy import stats
 
-from benchmarks.corpus.record import build, commit
+from benchmarks.corpus.record import build
 from benchmarks.corpus.sessions import read_kept
 from perfci.model.measuring import WorkerOutput
 from perfci.verdict.sampled_comparisons import pair_values
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
+
+from demo import commit
 
 DATA = Path(__file__).parent / "corpus" / "fork_servers"
 SERVERS, FORKS, FRESH = 8, 6, 8

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from perfci.api.distributed.rank import step
     from perfci.api.programs import command
     from perfci.api.scripts import script, timer
-    from perfci.api.serving.generation import generate
+    from perfci.api.serving.load import generate
     from perfci.api.serving.server import server
     from perfci.baselines import Baselines
     from perfci.commands.library import check, compare, load
@@ -56,7 +56,7 @@ _MODULES = {
     **dict.fromkeys(("script", "timer"), "perfci.api.scripts"),
     **dict.fromkeys(("distributed", "torchrun"), "perfci.api.distributed"),
     "step": "perfci.api.distributed.rank",
-    "generate": "perfci.api.serving.generation",
+    "generate": "perfci.api.serving.load",
     "server": "perfci.api.serving.server",
     **dict.fromkeys(("check", "compare", "load"), _LIBRARY),
     "Baselines": "perfci.baselines",

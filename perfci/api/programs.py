@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from resource import struct_rusage
 from statistics import fmean, median
 from typing import IO, get_args
 
@@ -129,9 +130,7 @@ class _Command:
     stdin: IO[bytes] | None
     results: ResultsFiles | None = None
     _stderr: IO[bytes] = field(default_factory=tempfile.TemporaryFile)
-    _user: list[float] = field(default_factory=list)
-    _system: list[float] = field(default_factory=list)
-    _peak: list[float] = field(default_factory=list)
+    _usages: list[struct_rusage] = field(default_factory=list)
 
     def __call__(self) -> None:
         if self.stdin:
@@ -148,9 +147,7 @@ class _Command:
             self._stderr.truncate()
         if self.results:
             self.results.keep(self._name)
-        self._user.append(usage.ru_utime)
-        self._system.append(usage.ru_stime)
-        self._peak.append(float(usage.ru_maxrss * _KIB))
+        self._usages.append(usage)
 
     def _started(self) -> subprocess.Popen[bytes]:
         try:
@@ -173,8 +170,7 @@ class _Command:
                 f"`{self._name}` ended and left processes running, {left} by now: have it wait for "
                 "them",
             )
-        for values in (self._user, self._system, self._peak):
-            values.clear()
+        self._usages.clear()
         if self.results:
             self.results.files.clear()
 
@@ -185,16 +181,17 @@ class _Command:
         Linux' ``fs/exec.c``). So a peak that isn't above this process's own tells nothing. The
         kernel counts pages in batches per core: up to 5 % above is the same peak.
         """
-        if not self._user:
+        usages = self._usages
+        if not usages:
             return NOTHING
-        both = [user + system for user, system in zip(self._user, self._system, strict=True)]
         values = {
-            "command_cpu_time": median(both),
-            "command_user_time": fmean(self._user),
-            "command_system_time": fmean(self._system),
+            "command_cpu_time": median(each.ru_utime + each.ru_stime for each in usages),
+            "command_user_time": fmean(each.ru_utime for each in usages),
+            "command_system_time": fmean(each.ru_stime for each in usages),
         }
         missing = {}
-        peak, own = median(self._peak), resident("VmHWM")
+        peak = float(median(each.ru_maxrss for each in usages) * _KIB)
+        own = resident("VmHWM")
         if own is None or peak <= own * 1.05:
             least = f"{own / (1 << 20):.0f} MiB" if own else "unknown"
             why = f"no more than the worker's own peak ({least}), which Linux counts as the child's"

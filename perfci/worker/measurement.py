@@ -26,14 +26,7 @@ from perfci.model.case import Metric
 from perfci.model.worker import MOST_FIRST_CALLS, UNLIKE_FRESH, Measurement, WorkOrder
 from perfci.worker.bursts import Bursts, Garbage, StrayCopies, encoded, warm_up
 from perfci.worker.calls import require_ended, require_ran
-from perfci.worker.devices import (
-    BurstDevice,
-    check_devices,
-    kinds,
-    members,
-    named,
-    used,
-)
+from perfci.worker.devices import BurstDevice, check_output, kinds, members, named, used
 from perfci.worker.imports import require_same_environment
 from perfci.worker.loading import seed_random, set_up
 
@@ -178,7 +171,8 @@ class _Measuring:
             time.sleep(self._start.until(called_ns) * share)
             started_ns = monotonic_ns()
         require_ran(output)
-        check_devices(work.device, output, device)
+        if work.device:
+            check_output(work.device, output)
         scene = self._scene
         self._collectors.take("called", output)
         del output

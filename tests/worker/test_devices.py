@@ -76,7 +76,7 @@ def serves(type_):
 
 
 def in_use():
-    return "lane:0" if _lane else ""
+    return ("lane:0",) if _lane else ()
 
 
 def present():

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import perfci
-from perfci.api.serving.generation import arrivals
+from perfci.api.serving.load import arrivals
 from perfci.errors import BenchmarkError
 from tests.builders.project import assert_ends
 from tests.lacking import lacking

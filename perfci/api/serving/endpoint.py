@@ -92,9 +92,3 @@ class Endpoint:
 
     def _failure(self, kind: str, what: str) -> Unusable:
         return Unusable(kind, "\n".join((f"{self._method} {self.url} {what}", *ended_servers())))
-
-
-def is_url(text: str) -> bool:
-    """Return whether ``text`` is a URL of a server that perfci can ask."""
-    parts = urlsplit(text)
-    return parts.scheme == "http" and bool(parts.hostname)

@@ -60,7 +60,7 @@ def server(
         'Write perfci.server([sys.executable, "-m", "serve", "--port", "{port}"], '
         'ready="/health"): docs/serving.md.',
     )
-    if ready and _is_url(ready) and "{port}" not in ready and _answers(ready):
+    if ready and is_url(ready) and "{port}" not in ready and _answers(ready):
         raise Unusable(
             "port_in_use",
             f"{ready} answers before the server was started: another one, perhaps the other "
@@ -187,14 +187,17 @@ def _check(ready: str | None, started: Server) -> Callable[[], bool]:
     """Return the function that tells whether the server is ready."""
     if ready is None:
         return lambda: _takes_connections(started.port)
-    if ready.startswith("/") or _is_url(ready):
-        url = ready.replace("{port}", str(started.port))
-        return lambda: _answers(url if _is_url(url) else started.url + url)
+    url = started.url + ready if ready.startswith("/") else ready
+    if is_url(url):
+        url = url.replace("{port}", str(started.port))
+        return lambda: _answers(url)
     return lambda: ready in started.printed
 
 
-def _is_url(ready: str) -> bool:
-    return ready.startswith(("http://", "https://"))
+def is_url(text: str) -> bool:
+    """Return whether ``text`` is a URL of a server that perfci can ask."""
+    parts = urlsplit(text)
+    return parts.scheme == "http" and bool(parts.hostname)
 
 
 def _takes_connections(port: int) -> bool:

@@ -14,20 +14,10 @@ from typing import Any, Protocol, cast
 
 from perfci import metrics
 from perfci.errors import Unusable
-from perfci.plugins import added_plugins, built_in_modules, missing_attributes
+from perfci.plugins import added_plugins, built_in_modules
 
 GROUP = "perfci.devices"
 _HOST = frozenset({"cpu", "meta"})  # a meta tensor has no data to wait for
-
-
-class DeviceEvent(Protocol):
-    """A point in a stream of the device's work."""
-
-    def record(self, stream: Any, /) -> object:
-        """Put the event behind the work launched in ``stream`` so far."""
-
-    def elapsed_time(self, other: Any, /) -> float:
-        """Return the time in ms from this event to ``other``. Both have been reached."""
 
 
 class BurstDevice(metrics.Device, Protocol):
@@ -50,8 +40,12 @@ class BurstDevice(metrics.Device, Protocol):
     def synchronize(self) -> None:
         """Wait until all launched work has ended."""
 
-    def event(self) -> DeviceEvent:
-        """Return a new event that is timed."""
+    def event(self) -> Any:
+        """Return a new point in a stream of the device's work, like torch's events.
+
+        ``record(stream)`` puts it behind the work launched so far, and ``elapsed_time(later)``
+        returns the time in ms between two points that have been reached.
+        """
 
     def stream(self) -> Any:
         """Return the stream that the work's calls are launched in."""
@@ -115,7 +109,7 @@ class DeviceGroup:
 class _GroupEvent:
     """An event of each member of a group."""
 
-    def __init__(self, events: Sequence[DeviceEvent]) -> None:
+    def __init__(self, events: Sequence[Any]) -> None:
         self._events = events
 
     def record(self, streams: Sequence[Any]) -> None:
@@ -126,7 +120,7 @@ class _GroupEvent:
     def elapsed_time(self, other: _GroupEvent) -> float:
         """Return the longest of the members' times, in ms. Their clocks can't be compared."""
         pairs = zip(self._events, other._events, strict=True)
-        return max(first.elapsed_time(last) for first, last in pairs)
+        return float(max(first.elapsed_time(last) for first, last in pairs))
 
 
 def members(device: BurstDevice | None) -> tuple[BurstDevice, ...]:
@@ -177,8 +171,8 @@ class DeviceKind(Protocol):
     def serves(self, type_: str, /) -> bool:
         """Return whether torch devices of this type are of this kind."""
 
-    def in_use(self) -> str | Sequence[str]:
-        """Return the names of the devices that this process has begun to use. One may be a text."""
+    def in_use(self) -> Sequence[str]:
+        """Return the names of the devices that this process has begun to use."""
 
     def present(self) -> bool:
         """Return whether the machine has such a device, as far as imported modules show."""
@@ -192,12 +186,6 @@ class DeviceKind(Protocol):
 
 _KIND = ("serves", "in_use", "present", "facts", "opened")
 """Attributes that a kind's module must have."""
-_NEEDED = {
-    "device_time_p50": ("event", "stream"),
-    "peak_device_memory": ("reset_peaks", "peaks"),
-    "memory_growth": ("allocated",),
-}
-"""Methods that a device must have for each metric, unless its ``missing`` names the metric."""
 
 
 def registered() -> tuple[str, ...]:
@@ -225,27 +213,15 @@ def named(kinds: Sequence[DeviceKind], name: str) -> BurstDevice | None:
     if kind is None:
         raise _refused(name, f"no kind of device serves `{type_}`")
     try:
-        device = kind.opened(name)
+        return kind.opened(name)
     except Exception as error:  # any driver's or plug-in's code: reported with its reason
         first_line = str(error).strip().split("\n", 1)[0]
         raise _refused(name, first_line or type(error).__name__) from error
-    needed = [
-        capability for metric in _NEEDED.keys() - device.missing() for capability in _NEEDED[metric]
-    ]
-    if wrong := missing_attributes(device, "name", "synchronize", *sorted(needed)):
-        raise _refused(name, f"{kind.__name__}: {wrong}")
-    return device
 
 
 def in_use(kinds: Sequence[DeviceKind]) -> tuple[str, ...]:
     """Return the names of all devices that this process has begun to use."""
-    of_kinds = (kind.in_use() for kind in kinds)
-    return tuple(
-        name
-        for names in of_kinds
-        for name in ((names,) if isinstance(names, str) else names)
-        if name
-    )
+    return tuple(name for kind in kinds for name in kind.in_use())
 
 
 def used(
@@ -278,24 +254,15 @@ def devices_of(output: Any) -> frozenset[str]:
     return frozenset(str(leaf.device) for leaf in leaves if isinstance(leaf, torch.Tensor))
 
 
-def check_devices(name: str, output: Any, device: BurstDevice | None) -> None:
-    """Raise Unusable if an output is on a device that isn't synchronised.
-
-    ``name`` is the device that the work was asked to run on, or empty if the work names none.
-    """
-    present = devices_of(output)
-    if name:
-        type_ = name.partition(":")[0]
-        strange = frozenset(label for label in present if label.partition(":")[0] != type_)
-        expected = f"the work runs on {name}, but its output is on"
-    else:
-        strange = present - _HOST - {member.name for member in members(device)}
-        expected = "perfci synchronises with the devices in use and the host, but an output is on"
-    if strange:
+def check_output(name: str, output: Any) -> None:
+    """Raise Unusable if an output isn't on the device that the work names."""
+    type_ = name.partition(":")[0]
+    elsewhere = {label for label in devices_of(output) if label.partition(":")[0] != type_}
+    if elsewhere:
         raise Unusable(
             "wrong_device",
-            f"{expected} {', '.join(sorted(strange))}: it could not be synchronised; "
-            "pass device= or move the output inside the benchmark",
+            f"the work runs on {name}, but its output is on {', '.join(sorted(elsewhere))}: it "
+            "could not be synchronised; pass device= or move the output inside the benchmark",
         )
 
 

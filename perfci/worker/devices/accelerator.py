@@ -104,16 +104,16 @@ def serves(type_: str) -> bool:
     return type_ != "cuda"
 
 
-def in_use() -> str:
-    """Return the accelerator's current device, or an empty text if it isn't initialised.
+def in_use() -> tuple[str, ...]:
+    """Return the accelerator's current device, if the accelerator is initialised.
 
     A backend without ``is_initialized`` counts as initialised.
     """
     module = _module()
     if module is None or not getattr(module, "is_initialized", lambda: True)():
-        return ""
+        return ()
     accelerator = sys.modules["torch"].accelerator
-    return f"{accelerator.current_accelerator().type}:{accelerator.current_device_index()}"
+    return (f"{accelerator.current_accelerator().type}:{accelerator.current_device_index()}",)
 
 
 def present() -> bool:
