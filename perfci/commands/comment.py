@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfci.commands.compare import with_own_thresholds
+from perfci.commands.compare import now
 from perfci.commands.project import load_report
-from perfci.commands.run_to_report import today
 from perfci.errors import OutsideError, PerfciError, UsageError, joined_error
 from perfci.files import write_file, writing
 from perfci.forges import actions
@@ -126,7 +125,12 @@ def _judged(request: CommentRequest, loaded: Sequence[Report]) -> list[Report]:
     files = files_in(root, config.benchmarks, config.pattern)
     written = written_in(root, files)  # read, not imported
     named = by_name(written)
-    policy = with_own_thresholds(config.policy, named)
+    configured = config.policy.thresholds
+    thresholds = {
+        name: {**configured.get(name, {}), **(named[name].thresholds if name in named else {})}
+        for name in {*configured, *named}
+    }
+    policy = replace(config.policy, thresholds=thresholds)
     own = False
     if any(row.accepted for report in loaded for row in report.results):
         own = _is_own(request)
@@ -138,7 +142,7 @@ def _judged(request: CommentRequest, loaded: Sequence[Report]) -> list[Report]:
     }
     reports = []
     for report in loaded:
-        held = enforced(believed(report, own, lines, today(), policy), policy, metrics)
+        held = enforced(believed(report, own, lines, now()[:10], policy), policy, metrics)
         held = with_unreported(held, everywhere, policy)
         reports.append(with_caveat(held, caveat_of_copies(held, config.installed)))
     return reports

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -35,12 +36,8 @@ from perfci.model.run import Run
 from perfci.outputs import Announce, silent
 from perfci.units import counted, first_of, format_duration
 from perfci.verdict.decision import UNDECIDED, with_verdict
-from perfci.verdict.policy import Policy
 from perfci.verdict.shards import Shard, ShardCases, part_of
 from perfci.version import VERSION
-
-PairedResult = tuple[tuple[Run, Run], Report]
-"""The runs of two sides, base's and head's, and their report."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +83,7 @@ def compare(
     head: RequestedSide,
     options: MeasureOptions,
     announce: Announce = silent,
-) -> PairedResult:
+) -> tuple[tuple[Run, Run], Report]:
     """Measure both sides in pairs and return their runs (base's, head's), and the report.
 
     ``announce`` takes a line on what will be measured and within which time, before it begins.
@@ -106,17 +103,23 @@ def compare(
 
 def measure_pairs(
     workplace: Workplace, context: SessionContext, options: MeasureOptions, part: ShardCases
-) -> PairedResult:
-    """Measure the cases of ``part`` on both sides, and return a report without its verdict."""
+) -> tuple[tuple[Run, Run], Report]:
+    """Measure the cases of ``part`` on both sides.
+
+    Returns the runs, base's and head's, and a report without its verdict.
+    """
+    keeper = None
+    if options.keep_bursts:
+        keeper = BurstKeeper.within(options.keep_bursts, now())
+        keeper.require_writable()
     session = SessionOptions(
-        everything=options.everything or options.record,
-        scale=part.scale,
-        keeper=_keeper(options),
+        everything=options.everything or options.record, scale=part.scale, keeper=keeper
     )
     result = measure_cases(workplace, part.cases, session)
-    new, gone = one_sided_points(workplace, options, part)
-    removed = (*removed_cases(workplace, options), *gone)
-    report = undecided_report(workplace, options, result, part)
+    before = _on_base(workplace)
+    new, gone = _one_sided_points(workplace, options, part)
+    removed = (*_removed_cases(workplace, options, before), *gone)
+    report = _undecided_report(workplace, options, result, part)
     environments = workplace.environments
     failures, absent = _absent_on_base(workplace, part, result, report.failures, new)
     report = conclude(
@@ -125,7 +128,7 @@ def measure_pairs(
         tuple(name for name in removed if part.reports(name)),
         tuple(sorted(absent)),
         context.config.policy,
-        by_name(_on_base(workplace)),
+        by_name(before),
     )
     if options.why and not result.cut_short and not any(report.injected.values()):
         why, notes = explain_moved(workplace, result.states, report.results)
@@ -135,15 +138,6 @@ def measure_pairs(
         run_of(result, "head", report, environments["head"]),
     )
     return runs, report
-
-
-def _keeper(options: MeasureOptions) -> BurstKeeper | None:
-    """Return the keeper of the bursts if wanted. OSError if its folder can't be written."""
-    if options.keep_bursts is None:
-        return None
-    keeper = BurstKeeper.within(options.keep_bursts, now())
-    keeper.require_writable()
-    return keeper
 
 
 def _absent_on_base(
@@ -203,23 +197,24 @@ def selected_cases(workplace: Workplace, options: MeasureOptions) -> tuple[Case,
 
 def selected_part(workplace: Workplace, options: MeasureOptions) -> ShardCases:
     """Return the selected cases that are measured here: all, or a shard's part."""
-    selected_ids = {case.id for case in selected_cases(workplace, options)}
-    selected = workplace.cases(options.selection)
+    ids = {case.id for case in selected_cases(workplace, options)}
     # split first, then leave cases out: so a check's shard confirms suspects among its own cases
-    return part_of(selected, options.shard).only(selected_ids)
+    return part_of(workplace.cases(options.selection), options.shard).only(ids)
 
 
-def removed_cases(workplace: Workplace, options: MeasureOptions) -> tuple[str, ...]:
-    """Return the names of the benchmarks that base's files have and head's no longer have.
+def _removed_cases(
+    workplace: Workplace,
+    options: MeasureOptions,
+    before: Mapping[str, Mapping[str, DecoratorLiterals]],
+) -> tuple[str, ...]:
+    """Return the names of the benchmarks ``before`` in base's files that head's no longer have.
 
-    Both sides run head's files, so base's own files are read and never imported. A removed file in
-    which no benchmark is found counts by its path. With a selection, only the removed benchmarks
-    that it names count.
+    A removed file in which no benchmark is found counts by its path. With a selection, only the
+    removed benchmarks that it names count.
     """
     if options.only:
         return ()
     plan, head = workplace.plan, workplace.discoveries["head"].discovery
-    before = _on_base(workplace)
     after = written_in(plan.head_root, plan.benchmark_files(plan.head_root))
     # a name in head's source without a case is broken, or not meant for this machine
     kept = {case.benchmark for case in head.cases}.union(*after.values())
@@ -241,31 +236,16 @@ def written_on_head(workplace: Workplace) -> Mapping[str, DecoratorLiterals]:
 
 
 def _on_base(workplace: Workplace) -> Mapping[str, Mapping[str, DecoratorLiterals]]:
-    """Return the benchmarks of base's own files, by file, also where base's configuration looks."""
-    plan = workplace.plan
-    root = plan.own_base
-    files = plan.benchmark_files(root)
-    try:
-        bases_config = load_config(root)
-    except UsageError:  # base's configuration can't be read, and was mended since
-        bases_config = None
-    if bases_config is None:
-        return written_in(root, files)
-    files += files_in(root, bases_config.benchmarks, bases_config.pattern)
+    """Return the benchmarks of base's own files, by file, also where base's configuration looks.
+
+    Both sides run head's files, so these are read and never imported.
+    """
+    root = workplace.plan.own_base
+    files = workplace.plan.benchmark_files(root)
+    with suppress(UsageError):  # base's configuration can't be read, and was mended since
+        config = load_config(root)
+        files += files_in(root, config.benchmarks, config.pattern)
     return written_in(root, dict.fromkeys(files))
-
-
-def with_own_thresholds(policy: Policy, written: Mapping[str, DecoratorLiterals]) -> Policy:
-    """Return ``policy``, overridden by the thresholds that are written at the benchmarks."""
-    written_thresholds = {
-        name: benchmark.thresholds for name, benchmark in written.items() if benchmark.thresholds
-    }
-    configured = policy.thresholds
-    both = {
-        name: {**configured.get(name, {}), **written_thresholds.get(name, {})}
-        for name in {*configured, *written_thresholds}
-    }
-    return replace(policy, thresholds=both)
 
 
 def _definitions_note(workplace: Workplace, options: MeasureOptions) -> tuple[str, ...]:
@@ -277,7 +257,7 @@ def _definitions_note(workplace: Workplace, options: MeasureOptions) -> tuple[st
     return (f"Benchmark files changed: {first_of(changed, 8)}. Both sides ran {of}'s.",)
 
 
-def one_sided_points(
+def _one_sided_points(
     workplace: Workplace, options: MeasureOptions, part: ShardCases
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the cases that head's benchmark files define on head only, and those on base only.
@@ -309,7 +289,7 @@ def _left_out(workplace: Workplace, options: MeasureOptions) -> tuple[str, ...]:
     return (f"-k {options.selection!r} left out {left} of {cases}.",)
 
 
-def undecided_report(
+def _undecided_report(
     workplace: Workplace,
     options: MeasureOptions,
     result: SessionResult,
@@ -373,7 +353,7 @@ def measure_alone(
 ) -> tuple[Run, Report]:
     """Measure the cases of ``part`` on the workplace's only side."""
     result = measure_cases(workplace, part.cases)
-    report = undecided_report(workplace, options, result, part)
+    report = _undecided_report(workplace, options, result, part)
     rows = rows_alone(result, workplace.plan.config.policy)
     run = run_of(result, "head", report, report.environment)
     return run, replace(report, results=rows)

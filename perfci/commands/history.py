@@ -43,7 +43,7 @@ def history_address(config: Config, root: Path) -> str:
     """
     if config.history:
         return config.history if "://" in config.history else str(root / expanded(config.history))
-    project = project_of(config, root)
+    project = config.project or first_commit(root)
     if project is None:
         raise UsageError(
             "whose-history",
@@ -65,15 +65,9 @@ def history_files(config: Config, root: Path) -> tuple[Path, ...]:
         return ()
 
 
-def project_of(config: Config, root: Path) -> str | None:
-    """Return this project's name, or None if it is not known, as in a shallow clone."""
-    return config.project or first_commit(root)
-
-
 def require_own(history: OpenHistory, config: Config, root: Path) -> None:
     """Raise UsageError if ``history`` is another project's. An unknown project passes."""
-    project = project_of(config, root)
-    if project is not None:
+    if project := config.project or first_commit(root):
         history.require_project(project)
 
 

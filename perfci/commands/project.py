@@ -132,7 +132,10 @@ def interpreter(
     there may be other files behind the launcher. Instead the launcher is tried with it, unless
     ``try_launcher`` is False.
     """
-    named = given or relative_to_root(config.python, root) or sys.executable
+    configured = config.python  # a bare name is looked up on PATH
+    if os.sep in configured:
+        configured = str(root / expanded(configured))
+    named = given or configured or sys.executable
     if named == sys.executable and not config.launcher:
         return named
     if config.launcher:
@@ -152,11 +155,6 @@ def interpreter(
             "`python -c 'import sys; print(sys.executable)'` prints the path.",
         )
     return python
-
-
-def relative_to_root(python: str, root: Path) -> str:
-    """Return a configured path, which starts at ``root``. A bare name is looked up on PATH."""
-    return str(root / expanded(python)) if os.sep in python else python
 
 
 def _trouble_with(*python: str) -> str:

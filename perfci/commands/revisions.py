@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -86,9 +86,8 @@ def compare_revisions(
     runs, report = compare(
         project.session_context(), base_side, head_side, session_options, project.caller.announce
     )
-    report = _with_newer_base(project, report, *sides)
-    report = _with_changed_rules(project, report, sides[0])
-    return RecordableReport(report, runs, recording)
+    notes = (*_newer_base(project, *sides), *_changed_rules(project, sides[0]))
+    return RecordableReport(replace(report, notes=(*report.notes, *notes)), runs, recording)
 
 
 def _sides_of(repository: Repository, base: str, head: str) -> tuple[str, str]:
@@ -106,40 +105,35 @@ def _sides_of(repository: Repository, base: str, head: str) -> tuple[str, str]:
     return parted, right if right and head == WORKING_TREE else head
 
 
-def _with_newer_base(
-    project: Project, report: Report, base: ResolvedRev, head: ResolvedRev
-) -> Report:
-    """Add a note if base has commits that head lacks: they may hide or feign a change of head's."""
+def _newer_base(project: Project, base: ResolvedRev, head: ResolvedRev) -> Iterator[str]:
+    """Yield a note if base has commits that head lacks, which may hide or feign a change."""
     count, parted = newer_on_base(project.repository, base.commit, head.commit)
     if not parted:
-        return report
+        return
     name, tip = ("the working tree", "") if head.rev == WORKING_TREE else (head.rev, head.rev)
-    note = (
+    yield (
         f"{base.rev} has {counted(count, 'commit')} that {name} lacks, which may be why they "
         f"differ: `perfci compare {base.rev}...{tip}` measures from the fork point, {parted[:12]}."
     )
-    return replace(report, notes=(*report.notes, note))
 
 
-def _with_changed_rules(project: Project, report: Report, base: ResolvedRev) -> Report:
-    """Add a note if the rules that decided are not those of base's own configuration."""
+def _changed_rules(project: Project, base: ResolvedRev) -> Iterator[str]:
+    """Yield a note if base's own configuration has other rules."""
     texts = ((name, file_at(project.repository, base.commit, name)) for name in _FILES)
     configured = (parse_config(text, name).policy for name, text in texts if text is not None)
     try:
         bases = next(configured, Policy())
     except UsageError:  # base is configured for another version of perfci
-        return report
+        return
     ours = project.config.policy
     changed = [name for name in _RULES if getattr(ours, name) != getattr(bases, name)]
     both = {**ours.metrics, **bases.metrics}
     changed += [f"metrics.{n}" for n in both if ours.metrics.get(n) != bases.metrics.get(n)]
-    if not changed:
-        return report
-    note = (
-        f"[tool.perfci] decides by other rules than in {base.rev}: {first_of(changed, 8)}. "
-        "Review them with the code."
-    )
-    return replace(report, notes=(*report.notes, note))
+    if changed:
+        yield (
+            f"[tool.perfci] decides by other rules than in {base.rev}: {first_of(changed, 8)}. "
+            "Review them with the code."
+        )
 
 
 def check_revision(

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
@@ -184,12 +183,12 @@ def with_rows(
     return replace(report, results=(*adjusted, *failed), explanations=tuple(explanations))
 
 
-def advised(failures: Sequence[Failure], absent: Container[str]) -> tuple[Failure, ...]:
+def advised(failures: Sequence[Failure], absent: Iterable[str]) -> tuple[Failure, ...]:
     """Return ``failures`` with advice for those of base alone, except for the ``absent`` cases."""
-    on_base = failed_on_base(failures)
+    on_base = failed_on_base(failures).keys() - set(absent)
     return tuple(
         replace(failure, message=f"{failure.message}\n{_ON_BASE} {_advice_on_base(failure.kind)}")
-        if failure.case in on_base and failure.case not in absent
+        if failure.case in on_base
         else failure
         for failure in failures
     )
@@ -256,7 +255,7 @@ def burst_findings(outputs: Sequence[WorkerOutput]) -> tuple[Finding, ...]:
         reason = _commonest((output.disturbance, output.bursts_disturbed) for output in kept)
         findings.append(finding("bursts-disturbed", workers=len(kept), reason=reason))
     if cases := _delayed_cases(outputs):
-        findings.append(finding("delayed-more-cases", cases=_named(cases)))
+        findings.append(finding("delayed-more-cases", cases=first_of(cases, _MOST_CASES)))
     return tuple(findings)
 
 
@@ -286,14 +285,12 @@ def warning_notes(outputs: Sequence[WorkerOutput]) -> tuple[str, ...]:
     for output in outputs:
         for warning in output.warnings:
             cases_of.setdefault(warning[:_LONGEST_WARNING], {})[output.case] = None
-    notes = [f"{_named([*cases])}: {warning}." for warning, cases in cases_of.items()]
+    notes = [
+        f"{first_of([*cases], _MOST_CASES)}: {warning}." for warning, cases in cases_of.items()
+    ]
     if (more := len(notes) - _MOST_NOTES) > 0:
         notes[_MOST_NOTES:] = [f"Workers gave {counted(more, 'more warning')}."]
     return tuple(notes)
-
-
-def _named(cases: Sequence[str]) -> str:
-    return first_of(cases, _MOST_CASES)
 
 
 def accepting(
@@ -328,11 +325,6 @@ def accepting(
         findings=(*report.findings, *findings),
         notes=(*report.notes, *map(words, findings)),
     )
-
-
-def today() -> str:
-    """Return the day in UTC, as ISO 8601."""
-    return datetime.now(UTC).date().isoformat()  # noqa: TID251 (a limit in time is held to it)
 
 
 def _on_base(
