@@ -170,10 +170,11 @@ class CodeWatch:
     def look(self) -> None:
         """Write down all modules, all mapped files, and what was kept. May raise OSError."""
         self.keeps_openings, opened = False, dict(self._opened)
-        used = {("open", os.path.realpath(path), "") for path in opened}
+        resolved = _Resolver()
+        used = {("open", resolved(path), "") for path in opened}
         for name, module in list(sys.modules.items()):
             if isinstance(module, type(sys)):
-                used.update(("import", os.path.realpath(file), name) for file in _files_of(module))
+                used.update(("import", resolved(file), name) for file in _files_of(module))
         used.update((how, path, "") for how, path in _mapped())
         used.update(self.places.kept_out)
         events = [event for event in sorted(used) if self.places.matters(*event[1:])]
@@ -298,12 +299,26 @@ def _namespace(name: str, places: list[str]) -> ModuleSpec:
     return spec
 
 
-def _files_of(module: ModuleType) -> Iterator[str]:
+class _Resolver:
+    """Resolves the paths of many files, each folder once: realpath asks for every part of a path."""
+
+    def __init__(self) -> None:
+        self._folders: dict[str, str] = {}
+
+    def __call__(self, path: str) -> str:
+        folder, name = os.path.split(path)
+        if os.path.islink(path):
+            return os.path.realpath(path)
+        if folder not in self._folders:
+            self._folders[folder] = os.path.realpath(folder)
+        return os.path.join(self._folders[folder], name)
+
+
+def _files_of(module: ModuleType) -> set[str]:
     names = vars(module)
     origin = getattr(names.get("__spec__"), "origin", None)
-    for path in (names.get("__file__"), origin, getattr(names.get("__loader__"), "archive", None)):
-        if isinstance(path, str) and path.startswith("/"):
-            yield path
+    files = (names.get("__file__"), origin, getattr(names.get("__loader__"), "archive", None))
+    return {path for path in files if isinstance(path, str) and path.startswith("/")}
 
 
 def _mapped() -> Iterator[tuple[str, str]]:
