@@ -267,6 +267,8 @@ HEAD_KILLS_BASE = """\
 import os, signal
 from pathlib import Path
 
+SESSION = os.getcwd().partition("trees")[0]  # other sessions of this machine live on
+
 def work():
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():
@@ -274,7 +276,7 @@ def work():
                 here = os.readlink(entry / "cwd")
             except OSError:
                 continue
-            others = "trees" in here and here != os.getcwd()
+            others = here.startswith(f"{SESSION}trees") and here != os.getcwd()
             if others and int(entry.name) not in {os.getppid(), os.getpid()}:
                 os.kill(int(entry.name), signal.SIGKILL)
     return 1
