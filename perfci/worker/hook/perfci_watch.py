@@ -300,7 +300,7 @@ def _namespace(name: str, places: list[str]) -> ModuleSpec:
 
 
 class _Resolver:
-    """Resolves the paths of many files, each folder once: realpath asks for every part of a path."""
+    """Resolves the paths of many files, and each folder once: realpath looks at every part."""
 
     def __init__(self) -> None:
         self._folders: dict[str, str] = {}
