@@ -121,32 +121,47 @@ class LoadedHistory:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """A lasting move of a series.
+class Move:
+    """A lasting move of a series' level: its place, and its size with a 95 % interval.
 
     ``before`` and ``after`` are indices into the series: the last point of the old level and the
     first of the new one (a ramp's beginning and end), where they fit best. ``within`` is the same
-    pair with 95 % confidence. ``commits`` are the shas of ``before`` and ``after``, and
-    ``commits_within`` those of ``within``: the cause is in this range, the first commit excluded.
-    ``names`` are ``sha_before`` and ``sha_after`` of its ``KnownChange``. ``p`` is this series'
-    alone, ``q`` is corrected for the number of series.
+    pair with 95 % confidence. The levels are in the metric's unit. ``ratio`` and its interval are
+    None if any value is not positive. ``p`` is not corrected for the number of series.
     """
 
-    id: str
-    series: SeriesKey
     kind: ChangeKind
     before: int
     after: int
     within: tuple[int, int]
+    level_before: float
+    level_after: float
+    ratio: float | None
+    ratio_lo: float | None
+    ratio_hi: float | None
+    p: float
+
+    @property
+    def difference(self) -> float:
+        """Return by how much the level rose, in the metric's unit."""
+        return self.level_after - self.level_before
+
+
+@dataclass(frozen=True, slots=True)
+class Change(Move):
+    """A move with its commits, as a report names it.
+
+    ``commits`` are the shas of ``before`` and ``after``, and ``commits_within`` those of
+    ``within``: the cause is in this range, the first commit excluded. ``names`` are ``sha_before``
+    and ``sha_after`` of its ``KnownChange``. ``q`` is p, corrected for the number of series.
+    """
+
+    id: str
+    series: SeriesKey
     commits: tuple[str, str]
     commits_within: tuple[str, str]
     names: tuple[str, str]
     at: str
-    ratio: float | None
-    ratio_lo: float | None
-    ratio_hi: float | None
-    difference: float
-    p: float
     q: float
     worse: bool
     status: ChangeStatus = "new"

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from perfci.trend import ChangeKind, TrendSettings
+from perfci.trend import ChangeKind, Move, TrendSettings
 from perfci.trend.noise import (
     Blocks,
     LevelTest,
@@ -64,39 +64,12 @@ EXCURSION = 7
 """Runs. A shorter stay at another level isn't a lasting change if the old level then returns."""
 
 
-@dataclass(frozen=True, slots=True)
-class SizedMove:
-    """A move: its place, its sizes with a 95 % interval, and its p before correction over series.
-
-    ``before`` is the last point of the old level, ``after`` the first of the new, as indices.
-    ``within`` bounds both with 95 % confidence.
-    ``level_before`` and ``level_after`` are in the metric's unit. ``ratio`` and its interval are
-    None if any value is not positive.
-    """
-
-    kind: ChangeKind
-    before: int
-    after: int
-    within: tuple[int, int]
-    level_before: float
-    level_after: float
-    ratio: float | None
-    ratio_lo: float | None
-    ratio_hi: float | None
-    p: float
-
-
-def examine(values: NDArray[Any], settings: TrendSettings) -> tuple[SizedMove, ...]:
-    """Return the moves of one series of finite ``values`` (n,), in order."""
-    return examine_all([values], settings)[0]
-
-
 def examine_all(
     many: Sequence[NDArray[Any]],
     settings: TrendSettings,
     known: Sequence[Sequence[int]] = (),
-) -> list[tuple[SizedMove, ...]]:
-    """Examine a batch of series, which is one process's work.
+) -> list[tuple[Move, ...]]:
+    """Return the moves of each series of finite values (n,), in order.
 
     Series of one length are prepared and searched together, because one series is too short to
     outweigh the cost of numpy's calls. The moves of a series don't depend on the others. ``known``
@@ -104,7 +77,7 @@ def examine_all(
     """
     import numpy as np
 
-    moves_of: list[tuple[SizedMove, ...]] = [()] * len(many)
+    moves_of: list[tuple[Move, ...]] = [()] * len(many)
     by_length: dict[int, list[int]] = {}
     for index, values in enumerate(many):
         if len(values) >= SHORTEST_SERIES and values.min() != values.max():
@@ -141,7 +114,7 @@ def find_moves(
     settings: TrendSettings,
     candidates: SplitCandidates,
     known: Sequence[int] = (),
-) -> Iterator[SizedMove]:
+) -> Iterator[Move]:
     """Yield the moves of a series in order, each significant and large enough."""
     segmented = segment(prepared, settings.alpha, candidates, known)
     splits = segmented.splits
@@ -183,7 +156,7 @@ def _may_turn(prepared: Prepared, split: Split, alpha: float, known: Sequence[in
     return place_p(prepared, t, split.test.df, searched=True) > alpha
 
 
-def _ramp(prepared: Prepared, splits: Sequence[Split], ramp: Ramp, previous_end: int) -> SizedMove:
+def _ramp(prepared: Prepared, splits: Sequence[Split], ramp: Ramp, previous_end: int) -> Move:
     """Return ``splits`` as one ramp, with the smallest p among them.
 
     The ramp's old level begins where the previous move ended. If the previous move is a ramp that
@@ -203,7 +176,7 @@ def _sized(
     ends: tuple[int, int],
     within: tuple[int, int],
     test: LevelTest,
-) -> SizedMove:
+) -> Move:
     """Return a move. Its old level reaches from ``begin`` to the first of ``ends``, inclusive."""
     import numpy as np
     from scipy import special
@@ -218,7 +191,7 @@ def _sized(
         ratios = ratio_of(test.difference), ratio_of(low), ratio_of(high)
     else:
         levels = levels[0] * prepared.unit, levels[1] * prepared.unit
-    return SizedMove(kind, *ends, within, *levels, *ratios, test.p)
+    return Move(kind, *ends, within, *levels, *ratios, test.p)
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,7 +315,7 @@ def _without_weak(
     def tested(index: int) -> LevelTest:
         begin, place, end = kept[index : index + 3]
         searched = not _is_known(place, known)
-        return compare_levels(prepared, wander, begin, place, end, searched=searched)
+        return compare_levels(prepared, wander, (begin, place), (place, end), searched=searched)
 
     tests = [tested(index) for index in range(len(kept) - 2)]
     while tests:

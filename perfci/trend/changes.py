@@ -9,6 +9,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import NamedTuple, TypeVar
 
+from perfci.model import inherited
 from perfci.model.run import RunHeader
 from perfci.stats.evidence import benjamini_hochberg
 from perfci.trend import (
@@ -16,18 +17,14 @@ from perfci.trend import (
     ChangeStatus,
     Drift,
     KnownChange,
+    Move,
     Series,
     SeriesKey,
     Timeline,
     TrendSettings,
     dates_of,
 )
-from perfci.trend.change_points import (
-    SHORTEST_SERIES,
-    SizedMove,
-    examine_all,
-    too_few,
-)
+from perfci.trend.change_points import SHORTEST_SERIES, examine_all, too_few
 from perfci.trend.slow_moves import find_drifts
 from perfci.units import day_of
 
@@ -108,8 +105,7 @@ def _withdrawn(
         lost = [
             each for each in known.get(entry.key, ()) if each.id not in seen and not each.withdrawn
         ]
-        runs = timelines[entry.key.environment].runs
-        points = _points([runs[row] for row in entry.rows.tolist()]) if lost else {}
+        points = _points(_runs_of(entry, timelines[entry.key.environment])) if lost else {}
         yield from (change for change in lost if change.sha_after in points)
 
 
@@ -122,7 +118,7 @@ def _known_places(
     """
     if not known:
         return ()
-    points = _points([timeline.runs[row] for row in series.rows.tolist()])
+    points = _points(_runs_of(series, timeline))
     ends = (
         (points.get(change.sha_before), points.get(change.sha_after))
         for change in known
@@ -136,8 +132,8 @@ def _known_places(
 
 
 def _significant(
-    series: Sequence[Series], examined: Sequence[tuple[SizedMove, ...]], settings: TrendSettings
-) -> list[list[tuple[SizedMove, float]]]:
+    series: Sequence[Series], examined: Sequence[tuple[Move, ...]], settings: TrendSettings
+) -> list[list[tuple[Move, float]]]:
     """Return, for each series, the moves whose q over all series is small enough, with the q.
 
     Each examined series counts as one test, and each further move in a series as another.
@@ -155,12 +151,11 @@ def _changes(
     series: Series,
     timeline: Timeline,
     dates: Sequence[str],
-    significant: Sequence[tuple[SizedMove, float]],
+    significant: Sequence[tuple[Move, float]],
     known: Sequence[KnownChange],
     now: str,
 ) -> tuple[Change, ...]:
-    runs = [timeline.runs[row] for row in series.rows.tolist()]
-    moves = [move for move, _ in significant]
+    runs = _runs_of(series, timeline)
     new = [
         _new_change(series, runs, move, q, dates[int(series.rows[move.after])], now)
         for move, q in significant
@@ -169,7 +164,7 @@ def _changes(
     changes = []
     for index, change in enumerate(new):
         earlier = matched.get(index)
-        made = replace(change, status=status_of(index, moves, earlier))
+        made = replace(change, status=_status(change, new[index + 1 :], earlier))
         if earlier:
             first_seen = earlier.first_seen_at
             made = replace(made, id=earlier.id, first_seen_at=first_seen, note=earlier.note)
@@ -178,34 +173,29 @@ def _changes(
 
 
 def _new_change(
-    series: Series, runs: Sequence[RunHeader], move: SizedMove, q: float, at: str, now: str
+    series: Series, runs: Sequence[RunHeader], move: Move, q: float, at: str, now: str
 ) -> Change:
     before, after = runs[move.before], runs[move.after]
     first, last = move.within
     names = _names_of_ends(before, after)
-    difference = move.level_after - move.level_before
     return Change(
+        **inherited(Move, move),
         id=change_id(series.key, *names),
         series=series.key,
-        kind=move.kind,
-        before=move.before,
-        after=move.after,
-        within=move.within,
         commits=(before.sha, after.sha),
         commits_within=(runs[first].sha, runs[last].sha),
         names=names,
         at=at,
-        ratio=move.ratio,
-        ratio_lo=move.ratio_lo,
-        ratio_hi=move.ratio_hi,
-        difference=difference,
-        p=move.p,
         q=q,
-        worse=difference > 0.0 if series.direction == "lower" else difference < 0.0,
+        worse=move.difference > 0.0 if series.direction == "lower" else move.difference < 0.0,
         first_seen_at=now,
         # the place is within first..last, give or take a point
         benchmark_changed=any(first <= index <= last + 1 for index in series.source_changes),
     )
+
+
+def _runs_of(series: Series, timeline: Timeline) -> list[RunHeader]:
+    return [timeline.runs[row] for row in series.rows.tolist()]
 
 
 def _points(runs: Sequence[RunHeader]) -> dict[str, int]:
@@ -307,17 +297,14 @@ def change_id(series: SeriesKey, before: str, after: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def status_of(index: int, moves: Sequence[SizedMove], known: KnownChange | None) -> ChangeStatus:
-    """Return the status of ``moves[index]``. ``moves`` are all moves of the series, in order.
+def _status(change: Change, later: Sequence[Change], known: KnownChange | None) -> ChangeStatus:
+    """Return the status of ``change``, which ``later`` changes of its series follow.
 
     ``fixed``: a later level has come back to the level before this change, or gone beyond it.
     """
-    move = moves[index]
-    size = move.level_after - move.level_before
-    for later in moves[index + 1 :]:
-        left = (later.level_after - move.level_before) / size if size else 1.0
-        if left <= BACK:
-            return "fixed"
+    size = change.difference
+    if size and any((each.level_after - change.level_before) / size <= BACK for each in later):
+        return "fixed"
     if known is None:
         return "new"
     return "acknowledged" if known.acknowledged else "known"

@@ -92,7 +92,7 @@ class Prepared:
     unit: float
     exact: bool
     variances: dict[tuple[int, int], tuple[float, float]] = field(default_factory=dict)
-    """Results of ``stretch_variance``, because most stretches are tested several times."""
+    """Results of ``_stretch_variance``, because most stretches are tested several times."""
     places: dict[tuple[int, int], int] = field(default_factory=dict)
     """Best splits of stretches, for the same reason."""
 
@@ -391,9 +391,14 @@ def split_gains(prepared: Prepared, begin: int, end: int) -> NDArray[Any]:
 
 
 def compare_levels(
-    prepared: Prepared, wander: Wander, begin: int, place: int, end: int, *, searched: bool = True
+    prepared: Prepared,
+    wander: Wander,
+    old: tuple[int, int],
+    new: tuple[int, int],
+    *,
+    searched: bool,
 ) -> LevelTest:
-    """Test the points from ``place`` to ``end`` against those from ``begin`` to ``place``.
+    """Test the points of the stretch ``new`` against those of ``old``. Both are begin and end.
 
     Without ``searched``, the place was known before, and p is not adjusted for a search.
 
@@ -403,13 +408,13 @@ def compare_levels(
     were ``PRIOR`` further points, and inflated for AR(1). The third is the wander's. Degrees of
     freedom by Satterthwaite (1946, Biometrics Bulletin 2:110-114), counting effective points.
     """
-    var_left, df_left = stretch_variance(prepared, begin, place)
-    var_right, df_right = stretch_variance(prepared, place, end)
-    wandered = wander.variance(place - begin, end - place)
-    variance = var_left + var_right + wandered
-    parts = var_left**2 / df_left + var_right**2 / df_right + wandered**2 / wander.df
+    var_old, df_old = _stretch_variance(prepared, *old)
+    var_new, df_new = _stretch_variance(prepared, *new)
+    wandered = wander.variance(old[1] - old[0], new[1] - new[0])
+    variance = var_old + var_new + wandered
+    parts = var_old**2 / df_old + var_new**2 / df_new + wandered**2 / wander.df
     df = variance**2 / parts
-    difference = prepared.mean(place, end) - prepared.mean(begin, place)
+    difference = prepared.mean(*new) - prepared.mean(*old)
     error = math.sqrt(variance)
     p = place_p(prepared, difference / error, df, searched=searched)
     return LevelTest(difference, error, df, p)
@@ -435,7 +440,7 @@ def place_p(prepared: Prepared, t: float, df: float, *, searched: bool) -> float
     return min(1.0, (searches if searched else 1.0) * 2.0 * tail)
 
 
-def stretch_variance(prepared: Prepared, begin: int, end: int) -> tuple[float, float]:
+def _stretch_variance(prepared: Prepared, begin: int, end: int) -> tuple[float, float]:
     """Return the variance of the mean of a stretch, and this variance's degrees of freedom."""
     if (known := prepared.variances.get((begin, end))) is not None:
         return known

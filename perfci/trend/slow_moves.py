@@ -12,11 +12,11 @@ from perfci.trend import Change, Drift, Series, SeriesKey, Timeline, TrendSettin
 from perfci.trend.noise import (
     Prepared,
     Split,
+    compare_levels,
     inflation,
     measure_blocks,
     prepare,
     ratio_of,
-    stretch_variance,
 )
 from perfci.units import day_of
 
@@ -211,21 +211,6 @@ def _fit(
     return RampSplits(first, first + len(splits) - 1, in_series, gain)
 
 
-@dataclass(frozen=True, slots=True)
-class _DriftStretches:
-    """The parts of a series to compare, as indices: the accepted level and the last days.
-
-    The accepted level is from ``begin`` to before ``until``, where the first change after it begins
-    or the series ends. The last days are from ``recent`` on. ``steps`` are the log ratios of the
-    changes since the accepted level.
-    """
-
-    begin: int
-    until: int
-    recent: int
-    steps: tuple[float, ...] = ()
-
-
 def find_drifts(
     series: Sequence[Series],
     timelines: Mapping[str, Timeline],
@@ -241,9 +226,9 @@ def find_drifts(
     recents = {key: _recent_row(line, days) for key, line in timelines.items()}
     drifts = []
     for each in series:
-        moved = changes.get(each.key, ())
-        stretches = _stretches(each, recents[each.key.environment], moved)
-        drift = _drift(each, timelines[each.key.environment], stretches, settings)
+        environment = each.key.environment
+        stretches = _stretches(each, recents[environment], changes.get(each.key, ()))
+        drift = _drift(each, timelines[environment], *stretches, settings)
         if drift is not None:
             drifts.append(drift)
     q_values = benjamini_hochberg([drift.q for drift in drifts], len(series))
@@ -268,72 +253,65 @@ def _recent_row(timeline: Timeline, days: int) -> int:
     return row
 
 
-def _stretches(series: Series, recent_row: int, changes: Sequence[Change]) -> _DriftStretches:
+def _stretches(
+    series: Series, recent_row: int, changes: Sequence[Change]
+) -> tuple[tuple[int, int], tuple[int, int], float]:
+    """Return the points of the accepted level, and of the last days since the newest change.
+
+    Both are a begin and an end. The third is the log ratio of all changes between the two.
+    """
     import numpy as np
 
     accepted = [c.after for c in changes if not c.worse or c.status == "acknowledged"]
     begin = max(accepted, default=0)
     since = [c for c in changes if c.after > begin]
-    return _DriftStretches(
-        begin=begin,
-        until=min((c.before + 1 for c in since), default=len(series.rows)),
-        recent=max(
-            int(np.searchsorted(series.rows, recent_row)), max((c.after for c in since), default=0)
-        ),
-        steps=tuple(math.log(c.ratio) for c in since if c.ratio is not None),
-    )
+    days = int(np.searchsorted(series.rows, recent_row))
+    recent = max([days, *(c.after for c in since)])
+    end = min([begin + BASELINE_RUNS, recent, *(c.before + 1 for c in since)])
+    explained = math.fsum(math.log(c.ratio) for c in since if c.ratio is not None)
+    return (begin, end), (recent, len(series.rows)), explained
 
 
 def _drift(
-    series: Series, timeline: Timeline, stretches: _DriftStretches, settings: TrendSettings
+    series: Series,
+    timeline: Timeline,
+    old: tuple[int, int],
+    new: tuple[int, int],
+    explained: float,
+    settings: TrendSettings,
 ) -> Drift | None:
-    """Return the drift of the last days, with its p as ``q`` for now, or None for a small drift.
+    """Return the drift from ``old`` to ``new``, with its p as ``q`` for now, or None if small.
 
-    Changes that were reported since the accepted level are subtracted first. The rest is a drift
-    if it is more than ``drift_floor``.
-
-    Notes
-    -----
-    Student's t on the rest. The variance is that of both means, inflated for AR(1), plus the
-    wander's. p isn't adjusted for a search, because both stretches are given.
+    What changes have ``explained`` is subtracted. The rest is a drift if it is more than
+    ``drift_floor``, by Student's t. Its p isn't adjusted for a search, because both stretches are
+    given.
     """
     from scipy import special
 
     values = series.values
-    end = min(stretches.begin + BASELINE_RUNS, stretches.until, stretches.recent)
-    count, recent = end - stretches.begin, len(values) - stretches.recent
-    if (
-        min(count, recent) < FEWEST_RUNS
-        or (lowest := values.min()) <= 0.0
-        or lowest == values.max()
-    ):
+    fewest = min(old[1] - old[0], new[1] - new[0])
+    if fewest < FEWEST_RUNS or (lowest := values.min()) <= 0.0 or lowest == values.max():
         return None
-    first, last = values[stretches.begin : end].mean(), values[stretches.recent :].mean()
     smallest = math.log1p(settings.drift_floor)
-    if abs(math.log(last / first) - math.fsum(stretches.steps)) < smallest / 2:
+    rough = math.log(values[slice(*new)].mean() / values[slice(*old)].mean())
+    if abs(rough - explained) < smallest / 2:
         return None  # less than half the floor: save the time for the test
     prepared = prepare(values)
-    difference = prepared.mean(stretches.recent, len(values)) - prepared.mean(stretches.begin, end)
-    unexplained = difference - math.fsum(stretches.steps)
-    if abs(difference) < smallest or abs(unexplained) < smallest:
-        return None
     wander = measure_blocks(prepared).wander()
-    accepted, accepted_df = stretch_variance(prepared, stretches.begin, end)
-    newest, newest_df = stretch_variance(prepared, stretches.recent, len(values))
-    wandered = wander.variance(count, recent)
-    variance = accepted + newest + wandered
-    df = variance**2 / (accepted**2 / accepted_df + newest**2 / newest_df + wandered**2 / wander.df)
-    error = math.sqrt(variance)
-    half = float(special.stdtrit(df, 0.975)) * error
-    ratio = ratio_of(difference)
+    test = compare_levels(prepared, wander, old, new, searched=False)
+    unexplained = test.difference - explained
+    if min(abs(test.difference), abs(unexplained)) < smallest:
+        return None
+    half = float(special.stdtrit(test.df, 0.975)) * test.error
+    ratio = ratio_of(test.difference)
     return Drift(
         series=series.key,
-        baseline_sha=timeline.runs[int(series.rows[stretches.begin])].sha,
+        baseline_sha=timeline.runs[int(series.rows[old[0]])].sha,
         days=settings.drift_days,
-        points=recent,
+        points=new[1] - new[0],
         ratio=ratio,
-        ratio_lo=ratio_of(difference - half),
-        ratio_hi=ratio_of(difference + half),
-        q=2.0 * float(special.stdtr(df, -abs(unexplained / error))),
+        ratio_lo=ratio_of(test.difference - half),
+        ratio_hi=ratio_of(test.difference + half),
+        q=2.0 * float(special.stdtr(test.df, -abs(unexplained / test.error))),
         worse=(ratio > 1.0) == (series.direction == "lower"),
     )

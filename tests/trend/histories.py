@@ -3,7 +3,8 @@
 import numpy as np
 
 from perfci.model.run import RunHeader
-from perfci.trend import Series, SeriesKey, Timeline
+from perfci.trend import Move, Series, SeriesKey, Timeline, TrendSettings
+from perfci.trend.change_points import examine_all
 from tests.builders.recorded import header
 
 ENVIRONMENT = "machine"
@@ -50,3 +51,8 @@ def series(values: np.ndarray, case: str = "encoder", **fields: object) -> Serie
         "values": np.asarray(values, dtype=np.float64),
     }
     return Series(**{**given, **fields})
+
+
+def examine(values: np.ndarray, settings: TrendSettings) -> tuple[Move, ...]:
+    """The moves of one series."""
+    return examine_all([values], settings)[0]

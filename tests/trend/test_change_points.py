@@ -6,14 +6,14 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from perfci.trend import TrendSettings
-from perfci.trend.change_points import SizedMove, examine, examine_all
-from tests.trend.histories import wobbling
+from perfci.trend import Move, TrendSettings
+from perfci.trend.change_points import examine_all
+from tests.trend.histories import examine, wobbling
 
 SETTINGS = TrendSettings()
 
 
-def found(values: np.ndarray) -> tuple[SizedMove, ...]:
+def found(values: np.ndarray) -> tuple[Move, ...]:
     return examine(np.asarray(values, dtype=np.float64), SETTINGS)
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from perfci.trend import TrendSettings
-from perfci.trend.change_points import examine, examine_all, segment
+from perfci.trend.change_points import examine_all, segment
 from perfci.trend.noise import prepare
-from tests.trend.histories import noise
+from tests.trend.histories import examine, noise
 
 SEEDS = range(60)
 SIGMA = 0.01

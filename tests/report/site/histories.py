@@ -108,7 +108,8 @@ def change(
         ratio=ratio,
         ratio_lo=ratio - 0.008,
         ratio_hi=ratio + 0.008,
-        difference=float(of.values[after] - of.values[old]),
+        level_before=float(of.values[old]),
+        level_after=float(of.values[after]),
         p=1e-9,
         q=2e-6,
         worse=(rises if of.direction == "lower" else not rises) if worse is None else worse,
@@ -174,7 +175,9 @@ def year() -> Trend:
     breaks = change(
         at[encoder(16, "default"), "graph_breaks", GPU], 355, 1.0, timelines=lines, worse=True
     )
-    breaks = replace(breaks, ratio=None, ratio_lo=None, ratio_hi=None, difference=1.0)
+    breaks = replace(
+        breaks, ratio=None, ratio_lo=None, ratio_hi=None, level_before=0.0, level_after=1.0
+    )
     changes = (
         change(at[encoder(1, "eager"), "latency_p50", GPU], 352, 1.052, timelines=lines),
         breaks,
