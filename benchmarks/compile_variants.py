@@ -109,11 +109,10 @@ def main() -> None:
         for variant in given.variants or VARIANTS:
             report = compared(repository, variant)
             rows = {row["metric"]: row for row in report["results"]}
-            cells = [variant]
             row = rows["compile_time"]
             sides = (row[side] for side in ("base", "head"))
-            cells += [" → ".join(f"{side['center']:.1f}" for side in sides if side)]
-            cells += [row["status"], report["verdict"]["status"]]
+            times = " → ".join(f"{side['center']:.1f}" for side in sides if side)
+            cells = (variant, times, row["status"], report["verdict"]["status"])
             print("|", " | ".join(cells), "|", flush=True)
 
 

@@ -6,8 +6,7 @@
 ``latency`` is its latency, and ``latency_with_records`` that with two event records in it.
 ``idle`` is a pair of events around a call on an idle queue. ``hot`` and ``cold`` have the pair
 behind a spinning kernel, so that no launch is waited for; ``cold`` writes over the L2 cache before
-it. ``kernels`` sums the kernels' own durations, as the
-profiler (CUPTI) has them. ``do_bench`` is Triton's, with its median.
+it. ``kernels`` sums the kernels' own durations by the profiler (CUPTI). ``do_bench`` is Triton's.
 """
 
 from __future__ import annotations
