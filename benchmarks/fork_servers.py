@@ -98,9 +98,7 @@ def record(kind: str, *, fresh: bool) -> None:
             file.write_text("from work import perturb\n" + file.read_text())
         with (repository / "pyproject.toml").open("a") as toml:
             toml.write(settings + "[tool.perfci.quiet]\nfork = false\n" * fresh)
-        git = ("git", "-C", str(repository), "-c", "user.name=a", "-c", "user.email=a@b")
-        subprocess.run([*git, "add", "--all"], check=True)
-        subprocess.run([*git, "commit", "--quiet", "--message=Perturb"], check=True)
+        commit(repository, "Perturb")
         code = PATCHED.format(rounds=FORKS * len(MODES))
         command = [sys.executable, "-c", code, "compare", "main", "main", "-k", kind, "--all"]
         command += ["--allow-same-commit", "--set", "why=false", "--quiet", "--budget", "1200s"]
