@@ -213,7 +213,7 @@ class _Measurements:
         part = selected_part(workplace, options)
         for case in part.cases:  # sessions of other commits would count with their differences
             self.baselines[case.id] = self.baselines[case.id].of_commit()
-        seed = f"{self.context.config.settings.seed} {workplace.plan.sides[-1].tree}"
+        seed = f"{self.context.config.settings.seed} {workplace.plan.head.tree}"
         anchors = choose_anchors([case.id for case in part.cases if not case.skip], seed)
         base = self._pairs(workplace, options, self.part.some(anchors))
         if self.interrupted:

@@ -214,8 +214,8 @@ def _removed_cases(
     """
     if options.only:
         return ()
-    plan, head = workplace.plan, workplace.discoveries["head"].discovery
-    after = written_in(plan.head_root, plan.benchmark_files(plan.head_root))
+    plan, head = workplace.plan, workplace.plan.head.discovery
+    after = written_in(plan.head.root, plan.benchmark_files(plan.head.root))
     # a name in head's source without a case is broken, or not meant for this machine
     kept = {case.benchmark for case in head.cases}.union(*after.values())
     broken = {failure.case for failure in head.failures}
@@ -232,7 +232,7 @@ def _removed_cases(
 def written_on_head(workplace: Workplace) -> Mapping[str, DecoratorLiterals]:
     """Return the benchmarks that head's files write, by their names."""
     plan = workplace.plan
-    return by_name(written_in(plan.head_root, plan.benchmark_files(plan.head_root)))
+    return by_name(written_in(plan.head.root, plan.benchmark_files(plan.head.root)))
 
 
 def _on_base(workplace: Workplace) -> Mapping[str, Mapping[str, DecoratorLiterals]]:
@@ -267,7 +267,7 @@ def _one_sided_points(
     """
     if options.only:
         return (), ()
-    base, head = (workplace.discoveries[name].discovery for name in ("base", "head"))
+    base, head = (side.discovery for side in workplace.plan.sides)
     broken = {failure.case for side in (base, head) for failure in side.failures}
     on_base = {case.id for case in base.cases}
     new = (case for case in part.whole if case.id not in on_base and not case.skip)
@@ -281,7 +281,7 @@ def _one_sided_points(
 
 def _left_out(workplace: Workplace, options: MeasureOptions) -> tuple[str, ...]:
     """Return a note on the cases that the user's selection leaves out of the report."""
-    everything = workplace.discoveries["head"].discovery.cases
+    everything = workplace.plan.head.discovery.cases
     left = len(everything) - len(select(everything, options.selection))
     if not left or options.only:
         return ()
@@ -370,7 +370,7 @@ def list_cases(
         cases = selected_cases(workplace, MeasureOptions(selection))
         failed = tuple(f"{f.case}: {f.kind}: {f.message}" for f in workplace.failures(cases))
         notes = (
-            *without_benchmark(workplace.discoveries, context.config.policy.thresholds),
+            *without_benchmark(workplace.plan),
             *not_matching(workplace.plan),
         )
         return cases, failed, notes

@@ -312,7 +312,7 @@ def explain(
     files = project.repository.resolve(own) if own else None
     with open_workplace(project.session_context(), sides, benchmarks_of=files) as workplace:
         chosen = selected_cases(workplace, MeasureOptions(selection))
-        on_base = {case.id for case in workplace.discoveries["base"].discovery.cases}
+        on_base = {case.id for case in workplace.plan.sides[0].discovery.cases}
         for case in chosen:
             if case.id not in on_base:
                 why = f"perfci: {case.id} is on head alone: there is nothing to compare it with."

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from operator import or_
 from pathlib import Path
@@ -24,12 +24,12 @@ from perfci.errors import (
     UnfitCommit,
     UsageError,
 )
-from perfci.measure.code_guard import CodeUsed, described, lacking_advice
+from perfci.measure.code_guard import described, lacking_advice
 from perfci.measure.executor import Executor
 from perfci.measure.plan import SessionPlan, SidePlan, files_in
 from perfci.measure.selection import written_in
 from perfci.measure.workers import TreeDeleted, WorkerEnded
-from perfci.model.case import Case, Failure
+from perfci.model.case import Case
 from perfci.model.worker import Discovery, WorkOrder
 from perfci.suites import form_of
 from perfci.units import first_of
@@ -47,16 +47,8 @@ _LEAST_IMPORT_S = 60.0
 """Base's own files get this time to import, even if the session's budget is spent."""
 
 
-@dataclass(frozen=True, slots=True)
-class SideDiscovery:
-    """One side's discovery, and the code that its workers ran."""
-
-    discovery: Discovery
-    used: tuple[CodeUsed, ...] = ()
-
-
-def discover(plan: SessionPlan, executor: Executor, budget_end: float) -> dict[str, SideDiscovery]:
-    """Return what the benchmark files of each side hold, by the side's name.
+def discover(plan: SessionPlan, executor: Executor, budget_end: float) -> tuple[SidePlan, ...]:
+    """Return the sides of the plan, each with its discovery and the code that its workers ran.
 
     All sides list their benchmarks at the same time. Raises BenchmarkError if a benchmark is
     written wrongly, or a device that is installed there can't be used: nothing was measured yet.
@@ -70,10 +62,10 @@ def discover(plan: SessionPlan, executor: Executor, budget_end: float) -> dict[s
             listing = _ListingWorker(plan, side, executor, order, budget_end, cores=apart)
             stack.callback(listing.close)
             listings.append(listing)
-        return {listing.side.name: _discovered(listing) for listing in listings}
+        return tuple(map(_discovered, listings))
 
 
-def _discovered(listing: _ListingWorker) -> SideDiscovery:
+def _discovered(listing: _ListingWorker) -> SidePlan:
     discovered = _listed(listing)
     if not all(map(os.path.isfile, listing.order.benchmark_files)):
         raise TreeDeleted.at(listing.order.root)
@@ -86,21 +78,20 @@ def _discovered(listing: _ListingWorker) -> SideDiscovery:
     return discovered
 
 
-def _listed(listing: _ListingWorker) -> SideDiscovery:
-    """Return the answer. If a file kills the worker, each is listed alone: only that one fails."""
-    order = listing.order
+def _listed(listing: _ListingWorker) -> SidePlan:
+    """Return the side. If a file kills the worker, each is listed alone: only that one fails."""
+    order, files = listing.order, listing.order.benchmark_files
     try:
         return listing.answer()
     except WorkerEnded as ended:
-        if len(order.benchmark_files) <= 1:
-            named = ", ".join(file.removeprefix(f"{order.root}/") for file in order.benchmark_files)
+        if len(files) <= 1:
+            named = ", ".join(file.removeprefix(f"{order.root}/") for file in files)
             failure = replace(ended.failure, case=named, stage="import")
-            return SideDiscovery(Discovery((), (failure,), {}))
-    files = order.benchmark_files
+            return replace(listing.side, discovery=Discovery((), (failure,), {}))
     return _joined([_listed(listing.again(replace(order, benchmark_files=(f,)))) for f in files])
 
 
-def _joined(parts: Sequence[SideDiscovery]) -> SideDiscovery:
+def _joined(parts: Sequence[SidePlan]) -> SidePlan:
     """Return what several workers of a side listed as one discovery.
 
     If two of them have a fact, an import or a module of the same name, the later one counts.
@@ -114,7 +105,8 @@ def _joined(parts: Sequence[SideDiscovery]) -> SideDiscovery:
         imports=reduce(or_, (dict(each.imports) for each in discoveries)),
         modules=reduce(or_, (dict(each.modules) for each in discoveries)),
     )
-    return SideDiscovery(discovery, tuple(code for part in parts for code in part.used))
+    used = tuple(code for part in parts for code in part.used)
+    return replace(parts[0], discovery=discovery, used=used)
 
 
 class _ListingWorker:
@@ -142,7 +134,7 @@ class _ListingWorker:
         """Return another worker of the same side, which lists by ``order``."""
         return _ListingWorker(self.plan, self.side, self._executor, order, self._budget_end)
 
-    def answer(self) -> SideDiscovery:
+    def answer(self) -> SidePlan:
         """Wait for the answer, at most for half of the budget that is left.
 
         Raises WorkerEnded. Its failure is of the kind ``timeout`` only if the import had all the
@@ -163,7 +155,7 @@ class _ListingWorker:
             raise
         finally:
             self.close()
-        return SideDiscovery(discovery, (self._watched.used(),))
+        return replace(self.side, discovery=discovery, used=(self._watched.used(),))
 
     def close(self) -> None:
         """End the worker, if it lives."""
@@ -172,71 +164,56 @@ class _ListingWorker:
             self._worker.close()
 
 
-def require_own_code(
-    discoveries: Mapping[str, SideDiscovery], installed: Sequence[str]
-) -> tuple[str, ...]:
+def require_own_code(sides: Sequence[SidePlan], installed: Sequence[str]) -> tuple[str, ...]:
     """Return notes on the project's packages that sides import from outside their trees.
 
     Raises UsageError if such a package would be measured instead of the commit's code: all sides
     of one Python have the same installed copy. For the packages ``installed`` that is meant.
     """
-    notes = []
-    of_copies = separate_packages(discoveries)
-    for name, side in discoveries.items():
+    of_copies = separate_packages(sides)
+    for side in sides:
         for code in (code for used in side.used for code in used.wrong):
-            if code.where == "copy" and code.name.partition(".")[0] in of_copies:
-                continue
-            if code.where == "copy":
-                raise UnfitCommit("installed-copy", described(code, name), code.advice)
-            raise UsageError("wrong-code", described(code, name), code.advice)
+            if code.where != "copy":
+                raise UsageError("wrong-code", described(code, side.name), code.advice)
+            if code.name.partition(".")[0] not in of_copies:
+                raise UnfitCommit("installed-copy", described(code, side.name), code.advice)
+    elsewhere = {code for side in sides for used in side.used for code in used.elsewhere}
+    notes = []
     for package in sorted({*installed, *of_copies}):
-        files = {
-            code.path
-            for side in discoveries.values()
-            for used in side.used
-            for code in used.elsewhere
-            if code.name == package
-        }
-        if files:
-            listed = ", ".join(sorted(files))
+        if files := sorted({code.path for code in elsewhere if code.name == package}):
+            listed = ", ".join(files)
             notes.append(f"`{package}` is the installed one, not the commits': {listed}.")
     return tuple(notes)
 
 
-def separate_packages(discoveries: Mapping[str, SideDiscovery]) -> frozenset[str]:
+def separate_packages(sides: Sequence[SidePlan]) -> frozenset[str]:
     """Return the packages that each side has installed in a Python of its own."""
-    files: dict[str, list[str]] = {}
-    for side in discoveries.values():
-        files_by_name = {
-            module.name: module.path for used in side.used for module in used.elsewhere
-        }
-        for name, path in files_by_name.items():
+    files: dict[str, set[str]] = {}
+    for side in sides:
+        modules = (module for used in side.used for module in used.elsewhere)
+        for name, path in {module.name: module.path for module in modules}.items():
             if "." not in name:
-                files.setdefault(name, []).append(path)
-    return frozenset(name for name, paths in files.items() if len(set(paths)) > 1)
+                files.setdefault(name, set()).add(path)
+    return frozenset(name for name, paths in files.items() if len(paths) > 1)
 
 
-def without_benchmark(
-    discoveries: Mapping[str, SideDiscovery], thresholds: Collection[str]
-) -> tuple[str, ...]:
-    """Return a note on each of the configuration's ``thresholds`` whose benchmark no side has.
+def without_benchmark(plan: SessionPlan) -> tuple[str, ...]:
+    """Return a note on each benchmark that only the configuration's thresholds name.
 
     Empty if a file can't be imported: the file may have the benchmark.
     """
-    if any(side.discovery.failures for side in discoveries.values()):
+    if any(side.discovery.failures for side in plan.sides):
         return ()
-    names = sorted(
-        {case.benchmark for side in discoveries.values() for case in side.discovery.cases}
-    )
+    names = {case.benchmark for side in plan.sides for case in side.discovery.cases}
     return tuple(
         f"The thresholds of `{name}`: no benchmark has that name."
-        for name in sorted(set(thresholds).difference(names))
+        for name in sorted(plan.config.policy.thresholds.keys() - names)
     )
 
 
 def not_matching(plan: SessionPlan) -> tuple[str, ...]:
     """Return a note on the files that define benchmarks, but whose names don't match, if any."""
-    root = plan.head_root
+    root = plan.head.root
     files = set(map(str, (root / plan.config.benchmarks).rglob("*.py"))) - {
         *plan.benchmark_files(root)
     }
@@ -251,17 +228,13 @@ def not_matching(plan: SessionPlan) -> tuple[str, ...]:
     return (f"{first_of(writing, 3)} {verb} benchmarks that are not measured: {named}.",)
 
 
-def require_cases(
-    cases: tuple[Case, ...],
-    failures: tuple[Failure, ...],
-    plan: SessionPlan,
-    notes: Sequence[str] = (),
-) -> None:
-    """Raise if there are no cases: MeasureError if files failed, UsageError if nothing is written.
+def require_cases(plan: SessionPlan, notes: Sequence[str]) -> None:
+    """Raise if head has no cases: MeasureError if files failed, UsageError if nothing is written.
 
     ``notes`` of the checkout, on submodules for example, may say why a module is missing.
     """
-    if cases:
+    failures = plan.head.discovery.failures
+    if plan.head.discovery.cases:
         return
     where = plan.config.benchmarks
     if failures:
@@ -280,9 +253,9 @@ def require_cases(
             advice = "Mend what hangs there, or raise `timeout` in [tool.perfci]"
         elif lacking := lacking_advice(
             first.message,
-            str(plan.head_root),
+            str(plan.head.root),
             plan.config.python_path,
-            plan.sides[-1].side.python,
+            plan.head.side.python,
         ):
             advice = lacking
         raise UnbuiltCommit(
@@ -291,7 +264,7 @@ def require_cases(
             f"{'' if first.message.startswith(first.case) else f'{first.case}: '}{first.message}",
             "\n".join((first.log_tail, *notes, f"{advice}.")).strip(),
         )
-    if not (plan.head_root / where).exists():
+    if not (plan.head.root / where).exists():
         raise UsageError(
             "no-benchmarks",
             f"no benchmarks in {where}: head has no such folder",
@@ -308,68 +281,44 @@ def require_cases(
 def _advice_for_files(plan: SessionPlan) -> str:
     """Return what to do about files that are there, but give no benchmarks; empty without any."""
     named = [
-        str(Path(file).relative_to(plan.head_root)) for file in plan.benchmark_files(plan.head_root)
+        str(Path(file).relative_to(plan.head.root)) for file in plan.benchmark_files(plan.head.root)
     ]
     if named:
-        form = form_of(str(plan.head_root / named[0]), str(plan.head_root))
+        form = form_of(str(plan.head.root / named[0]), str(plan.head.root))
         advice = form.NONE_THERE if form else _NONE_THERE
         return f"{first_of(named, 3)} defines none. {advice}"
     return "\n".join(not_matching(plan)[:3])
 
 
-@dataclass(frozen=True, slots=True)
-class OwnCases:
-    """The cases of base's own benchmark files.
-
-    ``broken`` are the files that base itself cannot import. ``written`` are the names of the
-    benchmarks that the sources of those files define. If ``known`` is false, base may have any
-    case.
-    """
-
-    cases: frozenset[str]
-    broken: frozenset[str]
-    written: frozenset[str]
-    known: bool = True
-
-    def has(self, case: Case) -> bool:
-        """Return whether base has ``case``, or may have it."""
-        return (
-            not self.known
-            or case.id in self.cases
-            or case.benchmark in self.written
-            or case.file in self.broken
-        )
-
-
-def own_cases(
+def cases_of_base(
     plan: SessionPlan,
     check_out_base: Callable[[], AbstractContextManager[SidePlan]],
     executor: Executor,
     budget_end: float,
-) -> OwnCases:
-    """Return the cases of base's own benchmark files, imported in a tree of base's commit as it is.
+) -> Callable[[Case], bool]:
+    """Return a predicate that is true for cases that base's own benchmark files have, or may have.
 
-    A case that base's own definition skips is not among them.
+    The files are imported in a tree of base's commit as it is. A case that base's own definition
+    skips doesn't count. If base can't be prepared, it may have any case. If a file can't be
+    imported, it may have any case of its own, and of the benchmarks that its source defines.
     """
     with ExitStack() as stack:
         try:
             base = stack.enter_context(check_out_base())
+            base = replace(base, discovery=plan.sides[0].discovery)
             own = load_config(base.root)
-            files = (
-                *plan.benchmark_files(base.root),
-                *files_in(base.root, own.benchmarks, own.pattern),
-            )
-            files = tuple(dict.fromkeys(files))
+            own_files = files_in(base.root, own.benchmarks, own.pattern)
+            files = tuple(dict.fromkeys((*plan.benchmark_files(base.root), *own_files)))
             if not files:
-                return OwnCases(frozenset(), frozenset(), frozenset())
+                return lambda _: False
             here = replace(plan, sides=(base,))
             order = replace(here.discovery_order(base), benchmark_files=files, project=())
             until = max(budget_end, executor.now() + 2 * _LEAST_IMPORT_S)
             discovery = _discovered(_ListingWorker(here, base, executor, order, until)).discovery
         except (UsageError, MeasureError):  # of base's configuration, environment, build, benchmark
-            return OwnCases(frozenset(), frozenset(), frozenset(), known=False)
+            return lambda _: True
         broken = {failure.case for failure in discovery.failures}
         unread = [file for file in files if Path(file).relative_to(base.root).as_posix() in broken]
-        names = {name for literals in written_in(base.root, unread).values() for name in literals}
-    cases = frozenset(case.id for case in discovery.cases if not case.skip)
-    return OwnCases(cases, frozenset(broken), frozenset(names))
+        written = {name for names in written_in(base.root, unread).values() for name in names}
+    known = {case.id for case in discovery.cases if not case.skip}
+    return lambda case: case.id in known or case.benchmark in written or case.file in broken

@@ -72,7 +72,7 @@ def explain_case(
             unavailable[name] = f"what it recorded can't be read ({type(error).__name__})"
             continue
         differences += found
-    changed = workplace.plan.differences.lines_of(workplace.plan.sides[-1])
+    changed = workplace.plan.differences.lines_of(workplace.plan.head)
     return Why(state.case.id, ranked(with_hunks(differences, changed), moved), unavailable)
 
 

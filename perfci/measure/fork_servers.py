@@ -43,6 +43,7 @@ class ForkServers:
         self.opened = 0
         self._workplace = workplace
         self._plan = workplace.plan
+        self._discovered = {side.name: side.discovery for side in workplace.plan.sides}
         self._quiet = workplace.plan.config.quiet
         self._settings = workplace.plan.config.settings
         self._unfit: dict[str, str] = {}
@@ -161,8 +162,7 @@ class ForkServers:
             raise
         why = finding("server-unfit", message=unfit) if unfit else None
         if not why and server.preloaded:
-            discovered, owner = self._plan.discovered, self._plan.owner
-            why = unlike_reason(server.preloaded, discovered, case.file, owner)
+            why = unlike_reason(server.preloaded, self._discovered, case.file, self._plan.owner)
         if not why:
             return server
         server.close()
@@ -174,7 +174,7 @@ class ForkServers:
             return why
         if len({side.python for side in self._plan.sides}) > 1:
             return finding("server-python")
-        return preload_of(self._plan.discovered, case.file)
+        return preload_of(self._discovered, case.file)
 
     def _of_each_side(self, case: Case) -> OpenServers | None:
         servers: dict[str, ForkServer] = {}

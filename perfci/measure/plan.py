@@ -16,7 +16,7 @@ from perfci.measure.checkout.build import activated
 from perfci.measure.checkout.disk import remove_folder
 from perfci.measure.checkout.side_folders import build_times
 from perfci.measure.checkout.trees import ChangedLines, Overlay
-from perfci.measure.code_guard import CodePlaces, WorkerWatch
+from perfci.measure.code_guard import CodePlaces, CodeUsed, WorkerWatch
 from perfci.measure.machine.cores import CorePlan
 from perfci.measure.machine.isolation import child_environment
 from perfci.measure.process_cleanup import SESSION_VARIABLE
@@ -27,7 +27,6 @@ from perfci.model.case import Case
 from perfci.model.run import Side
 from perfci.model.worker import Discovery, WorkOrder
 
-_NOTHING = Discovery((), (), {})
 # precompiled headers lie next to the cache folder: one side's compile would make them for all
 _NO_SHARED_HEADERS = {"TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0"}
 
@@ -53,7 +52,8 @@ class SidePlan:
     ``root`` is the folder that was checked out. ``tree`` is git's hash of the commit's tree.
     ``overlay`` is that tree with the benchmark files that both sides have, as it was checked out.
     ``built`` says whether it was built. ``interpreter`` is the Python of the environment that the
-    build made for this side alone, or "".
+    build made for this side alone, or "". ``discovery`` is what the benchmark files hold, and
+    ``used`` the code that the workers ran that listed them.
     """
 
     name: str
@@ -63,6 +63,8 @@ class SidePlan:
     built: bool = False
     interpreter: str = ""
     overlay: Overlay = field(default_factory=lambda: Overlay(""))
+    discovery: Discovery = field(default_factory=lambda: Discovery((), (), {}))
+    used: tuple[CodeUsed, ...] = ()
 
     @property
     def python(self) -> str:
@@ -102,8 +104,6 @@ class SessionPlan:
     ``cache`` holds the trees of all sides and commits. ``scratch`` is emptied at the session's end.
     ``checkout`` is the user's own tree.
 
-    Workers: ``discovered`` has each side's discovery.
-
     The project: ``names`` are the packages in the sides' trees, ``modules`` the dotted names of
     their modules, ``project`` the distributions that the trees declare. ``separate`` are packages
     that each side has installed in a Python of its own, as intended.
@@ -127,14 +127,13 @@ class SessionPlan:
     separate: frozenset[str] = frozenset()
     differences: Differences = Differences()
     uncommitted: Mapping[Path, Mapping[str, str]] = field(default_factory=dict)
-    discovered: Mapping[str, Discovery] = field(default_factory=dict)
     bases_own: Path | None = None
     began: float = math.inf
 
     @property
-    def head_root(self) -> Path:
-        """Head's tree."""
-        return self.sides[-1].root
+    def head(self) -> SidePlan:
+        """Head, or the only side."""
+        return self.sides[-1]
 
     @property
     def own_base(self) -> Path:
@@ -162,14 +161,13 @@ class SessionPlan:
 
     def _order(self, side: SidePlan) -> WorkOrder:
         """Return what all orders to processes of this side's Python share."""
-        discovered = self.discovered.get(side.name)
         return WorkOrder(
             root="",
             python_path=(),
             side=side.name,
             seed=self.config.settings.seed,
-            devices=discovered.devices if discovered else (),
-            metrics=discovered.metrics if discovered else {},
+            devices=side.discovery.devices,
+            metrics=side.discovery.metrics,
         )
 
     def side_server_order(self, side: SidePlan, cases: Sequence[Case]) -> WorkOrder:
@@ -305,36 +303,36 @@ class SessionPlan:
     @cached_property
     def places(self) -> Mapping[str, CodePlaces]:
         """The places of each side's code."""
-        places = {}
-        for side in self.sides:
-            discovered = self.discovered.get(side.name, _NOTHING)
-            places[side.name] = CodePlaces(
-                root=str(side.root),
-                checkout=f"{self.checkout}/",
-                cache=f"{self.cache.resolve()}/",
-                python_path=self.python_path_of(side),
-                others=tuple(f"{other.root}/" for other in self.sides if other.root != side.root),
-                clones=discovered.sources,
-                copies=tuple(
-                    path
-                    for copy in discovered.copies
-                    if copy.distribution not in self.config.installed
-                    for path in copy.paths
-                ),
-                spared=(f"{self.scratch.resolve()}/",),
-                pythons=(
-                    *_prefix_of(side.side.python),
-                    *_prefix_of(side.python),
-                    *(f"{each}/" for each in discovered.pythons),
-                ),
-                modules=self.modules,
-                installed=tuple(sorted({*self.config.installed, *self.separate})),
-                configured_path=tuple(self.config.python_path),
-                built=side.built,
-                began=self.began,
-                builds=tuple(build_times(other.root) for other in self.sides if other.built),
-            )
-        return places
+        return {side.name: self._places_of(side) for side in self.sides}
+
+    def _places_of(self, side: SidePlan) -> CodePlaces:
+        discovery = side.discovery
+        return CodePlaces(
+            root=str(side.root),
+            checkout=f"{self.checkout}/",
+            cache=f"{self.cache.resolve()}/",
+            python_path=self.python_path_of(side),
+            others=tuple(f"{other.root}/" for other in self.sides if other.root != side.root),
+            clones=discovery.sources,
+            copies=tuple(
+                path
+                for copy in discovery.copies
+                if copy.distribution not in self.config.installed
+                for path in copy.paths
+            ),
+            spared=(f"{self.scratch.resolve()}/",),
+            pythons=(
+                *_prefix_of(side.side.python),
+                *_prefix_of(side.python),
+                *(f"{each}/" for each in discovery.pythons),
+            ),
+            modules=self.modules,
+            installed=tuple(sorted({*self.config.installed, *self.separate})),
+            configured_path=tuple(self.config.python_path),
+            built=side.built,
+            began=self.began,
+            builds=tuple(build_times(other.root) for other in self.sides if other.built),
+        )
 
 
 def _prefix_of(python: str) -> tuple[str, ...]:

@@ -63,8 +63,7 @@ def measure_cases(
     If the sides' environments differ, or head is slowed down on purpose, a case that ran no changed
     file gets all of its rounds, like any other case.
     """
-    sides = workplace.discoveries.values()
-    known = [{case.id for case in side.discovery.cases} for side in sides]
+    known = [{case.id for case in side.discovery.cases} for side in workplace.plan.sides]
     chosen = tuple(case for case in cases if not case.skip and all(case.id in ids for ids in known))
     unlike = len({environment.key for environment in workplace.environments.values()}) > 1
     if unlike or any(workplace.plan.config.settings.inject.values()):
@@ -120,7 +119,7 @@ class Session:
         ``changed`` has by case how many changed lines its benchmark reaches: such cases come first.
         """
         states = case_states(cases, [side.name for side in self._plan.sides])
-        tree = self._plan.sides[-1].tree  # part of the seed: each commit has its own order
+        tree = self._plan.head.tree  # part of the seed: each commit has its own order
         rng = Random(f"{self._settings.seed} {tree}")  # noqa: S311 (an order, not a secret)
         self._budget = Budget(self._needs, by_priority(states, changed, rng))
         ended, notes = self._until_the_end(states)

@@ -17,7 +17,6 @@ from typing import NamedTuple
 
 from perfci.measure.checkout.trees import cannot_be_code
 from perfci.measure.code_guard import CodeUsed
-from perfci.measure.discovery import SideDiscovery
 from perfci.measure.machine.isolation import is_secret
 from perfci.measure.plan import SessionPlan, SidePlan
 from perfci.measure.progress import CaseState
@@ -106,8 +105,8 @@ def changed_lines_reached(plan: SessionPlan, cases: Sequence[Case]) -> dict[str,
 
     A case whose benchmark file only imports a changed file has 0, and any other case none.
     """
-    root, folders = plan.head_root, _folders(plan)
-    changed = plan.differences.lines_of(plan.sides[-1])
+    root, folders = plan.head.root, _folders(plan)
+    changed = plan.differences.lines_of(plan.head)
     lines = {root / name: of_file for name, of_file in changed.items()}
     files = _reaching(plan, lines, {case.file for case in cases})
     counts: dict[tuple[str, int], int] = {}
@@ -196,7 +195,7 @@ def is_harmless(plan: SessionPlan, files: Collection[str]) -> bool:
 
     A test in the benchmarks' folder counts as needed.
     """
-    root, benchmarks = plan.head_root, plan.head_root / plan.config.benchmarks
+    root, benchmarks = plan.head.root, plan.head.root / plan.config.benchmarks
     harmless = plan.differences.harmless
     tests = {root / name for name in harmless if not cannot_be_code(name)}
     needed = any(path.is_relative_to(benchmarks) for path in tests)
@@ -215,13 +214,13 @@ def _reaching(plan: SessionPlan, changed: Collection[Path], files: Collection[st
     return {
         file
         for file in files
-        if changed and not imported_by(plan.head_root / file, folders).isdisjoint(changed)
+        if changed and not imported_by(plan.head.root / file, folders).isdisjoint(changed)
     }
 
 
 def _folders(plan: SessionPlan) -> tuple[Path, ...]:
-    paths = plan.python_path_of(plan.sides[-1])
-    return (plan.head_root / plan.config.benchmarks, *map(Path, paths))
+    paths = plan.python_path_of(plan.head)
+    return (plan.head.root / plan.config.benchmarks, *map(Path, paths))
 
 
 def imported_by(file: Path, folders: tuple[Path, ...]) -> set[Path]:
@@ -275,34 +274,32 @@ def _module_files(names: Sequence[str], folders: Sequence[Path]) -> Iterator[Pat
             yield from filter(Path.is_file, (module / "__init__.py", module.with_suffix(".py")))
 
 
-def with_helpers(
-    plan: SessionPlan, discoveries: Mapping[str, SideDiscovery]
-) -> dict[str, SideDiscovery]:
-    """Return ``discoveries`` with hashes of sources that also cover the benchmarks' helpers.
+def with_helpers(plan: SessionPlan) -> tuple[SidePlan, ...]:
+    """Return the sides with hashes of sources that also cover the benchmarks' helpers.
 
     These are the Python files of the benchmarks' folder that the benchmark's file imports. Files
     that were imported by a computed name count for all benchmarks.
     """
     _forget()
-    return {side.name: _with_helpers(plan, side, discoveries[side.name]) for side in plan.sides}
+    return tuple(_with_helpers(plan, side) for side in plan.sides)
 
 
-def _with_helpers(plan: SessionPlan, side: SidePlan, given: SideDiscovery) -> SideDiscovery:
+def _with_helpers(plan: SessionPlan, side: SidePlan) -> SidePlan:
     root, paths = side.root, tuple(map(Path, plan.python_path_of(side)))
     laid = {root / name for name in side.overlay.files if name.endswith(".py")}
-    files = {root / case.file for case in given.discovery.cases}
+    files = {root / case.file for case in side.discovery.cases}
     helpers = {
         file: imported_by(file, (file.parent, root / plan.config.benchmarks, *paths)) & laid
         for file in files
     }
-    ran = {root / name for used in given.used for name in used.own} & laid
+    ran = {root / name for used in side.used for name in used.own} & laid
     hidden = ran.difference(files, map(Path, plan.benchmark_files(root)), *helpers.values())
     cases = tuple(
         replace(case, source_hash=_hash(case.source_hash, (helpers[file] | hidden) - {file}))
-        for case in given.discovery.cases
+        for case in side.discovery.cases
         for file in (root / case.file,)
     )
-    return replace(given, discovery=replace(given.discovery, cases=cases))
+    return replace(side, discovery=replace(side.discovery, cases=cases))
 
 
 def _hash(own: str, helpers: Collection[Path]) -> str:
@@ -310,15 +307,15 @@ def _hash(own: str, helpers: Collection[Path]) -> str:
     return hashlib.sha256("".join((own, *digests)).encode()).hexdigest()[:16] if helpers else own
 
 
-def unpassed_notes(plan: SessionPlan, discoveries: Mapping[str, SideDiscovery]) -> tuple[str, ...]:
+def unpassed_notes(plan: SessionPlan) -> tuple[str, ...]:
     """Return a note on variables that are set here and read by the sides, but not passed to them.
 
     Names of secrets are left out. A variable counts if its name is written where it is read.
     """
-    passed = plan.launch(plan.sides[-1]).environment
+    passed = plan.launch(plan.head).environment
     readers: dict[str, str] = {}
     for side in plan.sides:
-        for file in sorted(name for used in discoveries[side.name].used for name in used.own):
+        for file in sorted(name for used in side.used for name in used.own):
             if file.endswith(".py") and (path := side.root / file).is_file():
                 for match in _READ.finditer(path.read_text("utf-8", "replace")):
                     readers.setdefault(match["got"] or match["asked"], file)

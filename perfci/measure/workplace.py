@@ -26,10 +26,9 @@ from perfci.measure.checkout.trees import (
 )
 from perfci.measure.checkout.worktrees import uncommitted
 from perfci.measure.discovery import (
-    SideDiscovery,
+    cases_of_base,
     discover,
     not_matching,
-    own_cases,
     require_cases,
     require_own_code,
     separate_packages,
@@ -111,7 +110,6 @@ class Workplace:
 
     plan: SessionPlan
     journal: Journal
-    discoveries: Mapping[str, SideDiscovery]
     environments: Mapping[str, Environment]
     budget_end: float
     gpu: GpuWatches
@@ -127,20 +125,18 @@ class Workplace:
 
     def of_head(self) -> Workplace:
         """Return the workplace of head alone, with a log of its own."""
-        plan = replace(self.plan, sides=self.plan.sides[-1:], differences=Differences())
+        plan = replace(self.plan, sides=(self.plan.head,), differences=Differences())
         return replace(
             self,
             plan=plan,
             journal=Journal(self.journal.folder / "alone"),
-            discoveries={"head": self.discoveries["head"]},
             environments={"head": self.environments["head"]},
         )
 
     def cases(self, selection: str) -> tuple[Case, ...]:
         """Return head's cases that ``selection`` selects, skipped ones included."""
-        head = self.discoveries["head"].discovery
-        require_cases(head.cases, head.failures, self.plan, self.notes)
-        return select(head.cases, selection)
+        require_cases(self.plan, self.notes)
+        return select(self.plan.head.discovery.cases, selection)
 
     def failures(self, cases: Sequence[Case]) -> tuple[Failure, ...]:
         """Return discovery's failures, and a failure for each case that only one side can import.
@@ -149,10 +145,10 @@ class Workplace:
         comes from head. If only base can't import a file, each of the file's cases has a failure
         instead of the file.
         """
-        on_head = {failure.case for failure in self.discoveries["head"].discovery.failures}
+        on_head = {failure.case for failure in self.plan.head.discovery.failures}
         everything = tuple(
             failure
-            for side in self.discoveries.values()
+            for side in self.plan.sides
             for failure in side.discovery.failures
             if failure.side != "base"
             or (failure.case in on_head and not self._is_heads_own(failure.case))
@@ -173,8 +169,8 @@ class Workplace:
         failed = [case for case in cases if case.id in alone.keys() - measured - skipped]
         if not failed:
             return frozenset(skipped)
-        bases_cases = own_cases(self.plan, self.check_out_base, self.executor, self.budget_end)
-        return frozenset(skipped.union(case.id for case in failed if not bases_cases.has(case)))
+        has = cases_of_base(self.plan, self.check_out_base, self.executor, self.budget_end)
+        return frozenset(skipped.union(case.id for case in failed if not has(case)))
 
     def _is_heads_own(self, file: str) -> bool:
         """Return whether the benchmark file is new in head, or differs from base's."""
@@ -183,24 +179,15 @@ class Workplace:
 
     def _one_sided(self, cases: Sequence[Case]) -> tuple[Failure, ...]:
         """Return a failure for each case whose file can be imported on the other side only."""
-        if "base" not in self.discoveries:
+        if len(self.plan.sides) < 2:
             return ()
-        base, head = (self.discoveries[name].discovery for name in ("base", "head"))
+        base, head = (side.discovery for side in self.plan.sides)
         base_ids = {case.id for case in base.cases}
         head_ids = {case.id for case in head.cases}
         broken = {failure.case: failure for failure in (*base.failures, *head.failures)}
         return tuple(
-            Failure(
-                case=case.id,
-                side=side,
-                stage="import",
-                kind=failure.kind,
-                message=failure.message,
-            )
-            for side, present, others in (
-                ("base", base_ids, cases),
-                ("head", head_ids, base.cases),
-            )
+            Failure(case.id, side, "import", failure.kind, failure.message)
+            for side, present, others in (("base", base_ids, cases), ("head", head_ids, base.cases))
             for case in others
             if case.id not in present and (failure := broken.get(case.file)) is not None
         )
@@ -231,27 +218,24 @@ def open_workplace(
         plan = opening.plan(benchmarks_of)
         stack.enter_context(_parent_on(plan.cores.parent))
         budget_end = started + context.config.settings.budget
-        discoveries = with_helpers(plan, _find_benchmarks(plan, budget_end, journal, context))
-        plan = replace(
-            plan,
-            discovered={name: side.discovery for name, side in discoveries.items()},
-            separate=separate_packages(discoveries),
-        )
+        context.shown.step("looking for benchmarks …")
+        plan = replace(plan, sides=discover(plan, context.executor, budget_end))
+        _note_discoveries(plan, journal)
+        plan = replace(plan, sides=with_helpers(plan), separate=separate_packages(plan.sides))
         gpu = GpuWatches()
         yield Workplace(
             plan=plan,
             journal=journal,
-            discoveries=discoveries,
-            environments=_environments(plan, discoveries, gpu),
+            environments=_environments(plan, gpu),
             budget_end=budget_end,
             gpu=gpu,
             notes=(
                 *opening.notes,
-                *require_own_code(discoveries, plan.config.installed),
-                *without_benchmark(discoveries, plan.config.policy.thresholds),
+                *require_own_code(plan.sides, plan.config.installed),
+                *without_benchmark(plan),
                 *not_matching(plan),
-                *unpassed_notes(plan, discoveries),
-                *_without_threads(plan, discoveries),
+                *unpassed_notes(plan),
+                *_without_threads(plan),
             ),
             shown=context.shown,
             executor=context.executor,
@@ -420,22 +404,15 @@ def _changes(sides: Sequence[SidePlan]) -> Differences:
     )
 
 
-def _find_benchmarks(
-    plan: SessionPlan, budget_end: float, journal: Journal, context: SessionContext
-) -> dict[str, SideDiscovery]:
-    context.shown.step("looking for benchmarks …")
-    result = discover(plan, context.executor, budget_end)
-    for name, discovered in result.items():
-        cases, failures = discovered.discovery.cases, discovered.discovery.failures
-        journal.note(f"{name}: {len(cases)} cases, {len(failures)} files failed")
+def _note_discoveries(plan: SessionPlan, journal: Journal) -> None:
+    for side in plan.sides:
+        cases, failures = side.discovery.cases, side.discovery.failures
+        journal.note(f"{side.name}: {len(cases)} cases, {len(failures)} files failed")
         for failure in failures:
-            journal.note(f"{name}: {failure.case}: {failure.kind}: {failure.message}")
-    return result
+            journal.note(f"{side.name}: {failure.case}: {failure.kind}: {failure.message}")
 
 
-def _environments(
-    plan: SessionPlan, discoveries: Mapping[str, SideDiscovery], gpu: GpuWatches
-) -> dict[str, Environment]:
+def _environments(plan: SessionPlan, gpu: GpuWatches) -> dict[str, Environment]:
     shared = {
         **host_facts(),
         **quiet_facts(plan.config.quiet, plan.cores),
@@ -444,17 +421,17 @@ def _environments(
     if plan.config.launcher:
         shared["launcher"] = " ".join(plan.config.launcher)
     return {
-        name: make_environment(
+        side.name: make_environment(
             {**shared, **gpu.facts(side.discovery.cards), **side.discovery.facts}
         )
-        for name, side in discoveries.items()
+        for side in plan.sides
     }
 
 
-def _without_threads(plan: SessionPlan, discoveries: Mapping[str, SideDiscovery]) -> Iterator[str]:
+def _without_threads(plan: SessionPlan) -> Iterator[str]:
     """Yield the note that more threads show nothing, if torch is used on one core."""
-    facts = [side.discovery.facts for side in discoveries.values()]
-    if len(plan.cores.workers) == 1 and any("torch_threads" in known for known in facts):
+    known = any("torch_threads" in side.discovery.facts for side in plan.sides)
+    if len(plan.cores.workers) == 1 and known:
         yield "Workers have one core: what torch's number of threads costs can't show (`cores`)."
 
 

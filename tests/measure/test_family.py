@@ -17,6 +17,7 @@ from perfci.measure.machine.gpu_watch import GpuWatches
 from perfci.measure.plan import Differences
 from perfci.measure.progress import Journal
 from perfci.measure.session import Session, SessionOptions
+from perfci.model.worker import Discovery
 from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.policy import Policy
 from tests.verdict.workers import case, worker
@@ -46,11 +47,20 @@ def rounds_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
         ]
 
     def count(scale: float = 1.0, cases: int = 1) -> int:
+        sides = [
+            SimpleNamespace(
+                name=name,
+                root=tmp_path,
+                python="",
+                tree="",
+                overlay=Overlay(""),
+                discovery=Discovery((), (), {}),
+            )
+            for name in ("base", "head")
+        ]
         plan = SimpleNamespace(
-            sides=[
-                SimpleNamespace(name=name, root=tmp_path, python="", tree="", overlay=Overlay(""))
-                for name in ("base", "head")
-            ],
+            sides=sides,
+            head=sides[-1],
             differences=Differences(),
             config=SimpleNamespace(
                 policy=Policy(),

@@ -8,7 +8,8 @@ from contextlib import AbstractContextManager
 import pytest
 
 from perfci.errors import MeasureError, PerfciError, UnbuiltCommit, UsageError
-from perfci.measure.discovery import own_cases
+from perfci.measure.discovery import cases_of_base
+from tests.verdict.workers import case
 
 
 def raising(error: PerfciError) -> Callable[[], AbstractContextManager[object]]:
@@ -30,4 +31,4 @@ def raising(error: PerfciError) -> Callable[[], AbstractContextManager[object]]:
 def test_nothing_is_known_of_base_where_its_own_tree_cannot_be_prepared(
     error: PerfciError,
 ) -> None:
-    assert not own_cases(None, raising(error), None, 0.0).known  # type: ignore[arg-type]
+    assert cases_of_base(None, raising(error), None, 0.0)(case())  # type: ignore[arg-type]

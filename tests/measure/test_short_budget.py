@@ -240,8 +240,7 @@ def two_trees(folder: Path, base: str, head: str) -> SessionPlan:
         trees.append(git(folder, "write-tree"))
     root = folder / "head"
     plan: Any = SimpleNamespace(
-        sides=tuple(SimpleNamespace(name=name) for name in ("base", "head")),
-        head_root=root,
+        head=SimpleNamespace(name="head", root=root),
         config=SimpleNamespace(benchmarks="benchmarks"),
         differences=Differences(
             sources=("library.py",), lines=changed_lines(folder, (trees[0], trees[1]))
