@@ -15,6 +15,8 @@ from typing import IO
 _PARENT_DEATH = str(Path(__file__).with_name("parent_death.py"))
 _MOST_LINES, _LONGEST_LINE = 200, 4000
 """Lines of output that are kept, and bytes of a line, at most."""
+_SHOWN_LINES, _LONGEST_SHOWN = 10, 500
+"""Lines of output in a message, and characters of a line, at most."""
 
 
 def tied_command(words: Sequence[str]) -> list[str]:
@@ -27,6 +29,11 @@ def how_it_ended(code: int) -> str:
     if code < 0:
         return f"was ended by signal {-code} ({signal.strsignal(-code)})"
     return f"ended with exit code {code}"
+
+
+def last_words(lines: Sequence[str]) -> str:
+    """Return the last lines of a child's output, as the end of a message."""
+    return "\n".join(line[:_LONGEST_SHOWN] for line in lines[-_SHOWN_LINES:]) or "it wrote nothing"
 
 
 class ChildOutput:

@@ -14,7 +14,7 @@ from statistics import fmean, median
 from typing import IO, get_args
 
 from perfci.api import require
-from perfci.api.children import how_it_ended
+from perfci.api.children import how_it_ended, last_words
 from perfci.collector import Work
 from perfci.errors import Unusable
 from perfci.metrics import NOTHING, Observation, Reading
@@ -23,7 +23,7 @@ from perfci.model.case import Gate
 from perfci.model.worker import ResultsFile
 from perfci.units import parse_share
 
-_SHOWN_LINES, _SHOWN_BYTES = 5, 2000
+_MOST_SHOWN_BYTES = 2000
 _KIB = 1024
 MOST_BYTES = 16 << 20
 """Largest file of results that is kept."""
@@ -204,10 +204,10 @@ class _Command:
 
     def _failure(self, code: int) -> Unusable:
         size = self._stderr.seek(0, os.SEEK_END)
-        self._stderr.seek(max(0, size - _SHOWN_BYTES))
+        self._stderr.seek(max(0, size - _MOST_SHOWN_BYTES))
         lines = self._stderr.read().decode("utf-8", "replace").strip().splitlines()
-        last = "\n".join(lines[-_SHOWN_LINES:]) or "it wrote nothing to standard error"
-        return Unusable("command_failed", f"`{self._name}` {how_it_ended(code)}:\n{last}")
+        why = f"`{self._name}` {how_it_ended(code)}. Its standard error:\n{last_words(lines)}"
+        return Unusable("command_failed", why)
 
     @property
     def _name(self) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Protocol
@@ -88,13 +88,6 @@ def has_own_files(root: Path, folder: str, pattern: str) -> bool:
 @cache
 def _forms() -> tuple[SuiteForm, ...]:
     return tuple(form for _, form in built_in_modules(sys.modules[__name__]))
-
-
-def loaded_of_tool(form: SuiteForm) -> Iterator[str]:
-    """Yield the modules of the form's tool that are imported by now, in their order."""
-    for name in tuple(sys.modules):
-        if name.partition(".")[0] in form.TOOL:
-            yield name
 
 
 def module_name(file: Path, root: Path, files: Iterable[str]) -> str:

@@ -17,7 +17,7 @@ from perfci.api.definition import Benchmark
 from perfci.errors import UsageError
 from perfci.model.case import Case, Failure
 from perfci.model.worker import Discovery, FileImports, WorkOrder
-from perfci.suites import SuiteForm, form_of, loaded_of_tool
+from perfci.suites import SuiteForm, form_of
 from perfci.worker.devices import DeviceKind, cuda, kinds, registered
 from perfci.worker.imports import ImportRecord, modules
 from perfci.worker.loading import benchmarks_of, forget_neighbours
@@ -88,7 +88,8 @@ def discover(order: WorkOrder) -> dict[str, Any]:
 
 def _with_tool(imports: FileImports, form: SuiteForm | None) -> FileImports:
     """Return a file's imports with those of its suite's tool put first."""
-    tool = loaded_of_tool(form) if form else ()
+    packages = form.TOOL if form else ()
+    tool = (name for name in sys.modules if name.partition(".")[0] in packages)
     return replace(imports, modules=tuple(dict.fromkeys((*tool, *imports.modules))))
 
 

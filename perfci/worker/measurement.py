@@ -26,7 +26,15 @@ from perfci.model.case import Metric
 from perfci.model.worker import MOST_FIRST_CALLS, UNLIKE_FRESH, Measurement, WorkOrder
 from perfci.worker.bursts import Bursts, Garbage, StrayCopies, encoded, warm_up
 from perfci.worker.calls import require_ended, require_ran
-from perfci.worker.devices import BurstDevice, check_output, kinds, members, named, used
+from perfci.worker.devices import (
+    BurstDevice,
+    DeviceKind,
+    check_output,
+    kinds,
+    members,
+    named,
+    used,
+)
 from perfci.worker.imports import require_same_environment
 from perfci.worker.loading import seed_random, set_up
 
@@ -152,16 +160,10 @@ class _Measuring:
 
     def _first_call(self, work: Work) -> _FirstCall:
         """Make the first call, wait for its end, and check that it ran, and on which device."""
-        device = named(self._kinds, work.device) if work.device else None
         self._channel.enter("first_call")
         traced = frames_traced()
         before_ns = monotonic_ns()
-        output = work.call()
-        require_ended(output)  # checked at once, before the output's work can end meanwhile
-        if device or not work.device:
-            device = used(self._kinds, output, device)
-        if device:
-            device.synchronize()
+        output, device = call_once(work, self._kinds)
         compiled = work.compiled or frames_traced() > traced
         inject = self._order.inject
         if compiled:
@@ -251,6 +253,18 @@ class _FirstCall:
     took_s: float
     device: BurstDevice | None
     compiled: bool
+
+
+def call_once(work: Work, kinds: Sequence[DeviceKind]) -> tuple[Any, BurstDevice | None]:
+    """Make the first call and wait for its end. Return its output, and the device it ran on."""
+    device = named(kinds, work.device) if work.device else None
+    output = work.call()
+    require_ended(output)  # checked at once, before the output's work can end meanwhile
+    if device or not work.device:
+        device = used(kinds, output, device)
+    if device:
+        device.synchronize()
+    return output, device
 
 
 def longest_warmup_s(order: WorkOrder, work: Work) -> float:

@@ -15,9 +15,9 @@ from perfci.instruments import Instrument, Recorded, RecordingScene, When, instr
 from perfci.metrics.graphs import frames_traced
 from perfci.model.worker import WorkOrder
 from perfci.worker.bursts import Bursts, Garbage, StrayCopies, warm_up
-from perfci.worker.devices import kinds, named, used
+from perfci.worker.devices import kinds
 from perfci.worker.loading import imported, seed_random, set_up
-from perfci.worker.measurement import longest_warmup_s, reason_of
+from perfci.worker.measurement import call_once, longest_warmup_s, reason_of
 
 if TYPE_CHECKING:
     from perfci.worker.protocol import Channel
@@ -41,16 +41,12 @@ def look_inside(order: WorkOrder, channel: Channel) -> None:
             copies = StrayCopies()
             scene.call, scene.set_up = work.prepared_call, True
             channel.enter("first_call")
-            device = named(device_kinds, work.device) if work.device else None
+            if work.prepare:
+                work.prepare()
             with recordings.during("first_call"):
                 called_ns = monotonic_ns()
-                output = work.prepared_call()
-                if device or not work.device:
-                    device = used(device_kinds, output, device)
-                if device:
-                    device.synchronize()
+                device = call_once(work, device_kinds)[1]
                 first_s = (monotonic_ns() - called_ns) / 1e9
-                del output
             starting.close()
             copies.require_none()
             scene.device, scene.compiled = device, work.compiled or frames_traced() > traced

@@ -47,9 +47,12 @@ def test_what_is_no_command_has_no_row_of_one(bench: Bench) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ("['sh', '-c', 'seq 9 >&2; exit 3']", "ended with exit code 3:\n5\n6\n7\n8\n9"),
+        (
+            "['sh', '-c', 'seq 12 >&2; exit 3']",
+            "ended with exit code 3. Its standard error:\n3\n4",
+        ),
         ("['sh', '-c', 'kill -SEGV $$']", "was ended by signal 11"),
-        ("'exit 4 | exit 5', shell=True", "exit code 5:\nit wrote nothing to standard error"),
+        ("'exit 4 | exit 5', shell=True", "exit code 5. Its standard error:\nit wrote nothing"),
         ("['sh', '-c', 'exit 0'], exit_codes=[7]", "exit code 0"),
     ],
 )

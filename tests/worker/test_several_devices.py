@@ -193,18 +193,11 @@ def test_an_output_on_any_card_is_waited_for_and_one_on_another_kind_is_refused(
         check_output("cuda:0", [FakeTensor("cpu")])
 
 
-class RankOnCards(orders.Rank):
-    def serve(self, orders: orders.Orders) -> None: ...
-
-    def on_cuda(self) -> bool:
-        return True
-
-
 def test_a_rank_waits_for_all_of_its_cards_and_resets_their_peaks_without_garbage(
     runtime: FakeCuda, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(orders.gc, "collect", lambda: runtime.calls.append("collect"))
-    rank = RankOnCards()
+    rank = orders.Rank()
     rank.wait()
     assert runtime.calls == ["wait 0", "wait 2"]
     runtime.calls.clear()

@@ -15,7 +15,7 @@ from multiprocessing.connection import Connection
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from perfci.api.children import ChildOutput, how_it_ended
+from perfci.api.children import ChildOutput, how_it_ended, last_words
 from perfci.api.distributed.orders import RankTrouble
 from perfci.api.distributed.rank import LOOPBACK, WHERE_IT_IS, RankJob, serve
 from perfci.collector import OutputSketch, Steps
@@ -35,8 +35,6 @@ _STACK_S, _POLL_S = 5.0, 0.01
 _LONGEST_POLL_MS = 2**31 - 1
 _DIED_NS = 0
 """Time given to a death. It sorts before other ranks' exceptions, which the death has caused."""
-_LAST_LINES = 12
-"""Lines of output in a message, at most."""
 _STACK = "most recent call first"
 """Part of the line that ``faulthandler`` writes before a stack."""
 _FRAME = re.compile(r'  File "(.*)", line (\d+) in (.*)')
@@ -178,8 +176,7 @@ class RankGroup:
                 if isinstance(answer, RankTrouble):
                     troubles.setdefault(answer.rank, answer)
         worst = min([*troubles.values(), *self._deaths(troubles)])
-        lines = self._members[worst.rank].output.lines(_LAST_WORDS_S)[-_LAST_LINES:]
-        words = "\n".join(lines) or "it wrote nothing to its output"
+        words = last_words(self._members[worst.rank].output.lines(_LAST_WORDS_S))
         _end(self._members, within_s=0.0)
         place = f"rank {worst.rank} of {self._world}, in its {self._act},"
         return Unusable(worst.kind, f"{place} {worst.message}:\n{words}")

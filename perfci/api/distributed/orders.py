@@ -11,7 +11,6 @@ import os
 import sys
 import time
 import traceback
-from abc import ABC, abstractmethod
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -123,23 +122,15 @@ def _beyond(trace: TracebackType | None) -> TracebackType | None:
     return trace
 
 
-class Rank(ABC):
+class Rank:
     """Carries out the orders that are the same for all ranks."""
 
     def __init__(self) -> None:
         self._cards: Sequence[int] = ()
 
-    @abstractmethod
-    def serve(self, orders: Orders) -> None:
-        """Carry out the orders until the worker hangs up."""
-
-    @abstractmethod
-    def on_cuda(self) -> bool:
-        """Return whether the steps use CUDA."""
-
     def cards(self) -> Sequence[int]:
         """Return the CUDA devices that the steps use: asked once, because that takes 0.1 ms."""
-        if self.on_cuda() and not self._cards:
+        if not self._cards and sys.modules["torch"].cuda.is_initialized():
             self._cards = cards_in_use()
         return self._cards
 
@@ -178,7 +169,7 @@ class Rank(ABC):
             yield
             most = max(most, resident("VmHWM") or 0)
         bytes_by_metric = {"rank_peak_memory": float(most)}
-        if self.on_cuda():
+        if self.cards():
             peaks = map(torch.cuda.max_memory_allocated, self.cards())
             bytes_by_metric["rank_peak_device_memory"] = float(sum(peaks))
         return bytes_by_metric
@@ -191,7 +182,7 @@ class Rank(ABC):
         """
         from torch.autograd.profiler import profile, record_function
 
-        with profile(record_shapes=True, use_device="cuda" if self.on_cuda() else None) as seen:
+        with profile(record_shapes=True, use_device="cuda" if self.cards() else None) as seen:
             yield  # brings the ranks, whose profilers begin at different times, into step
             with record_function(_STEPS):
                 for _ in range(count):

@@ -164,8 +164,7 @@ class FunctionRank(Rank):
         import torch.distributed
 
         store = _store(job, number, listener)
-        self._cuda = job.backend == "nccl"
-        if self._cuda:
+        if job.backend == "nccl":
             if job.world > (devices := torch.cuda.device_count()):
                 raise RuntimeError(
                     f"{job.world} ranks of nccl need a CUDA device each; torch sees {devices}: "
@@ -187,10 +186,6 @@ class FunctionRank(Rank):
         if not callable(self._call):
             returned = f"`{self._job.function}` returned {repr(made)[:80]}"
             raise TypeError(f"{returned}; return the step to call")
-
-    def on_cuda(self) -> bool:
-        """Return whether the steps use CUDA."""
-        return self._cuda
 
     def serve(self, orders: Orders) -> None:
         """Call the step as often as the orders need it."""
@@ -256,11 +251,6 @@ class ScriptRank(Rank):
             f"ended after {self._steps} steps, and `steps` says that there are "
             f"{self._script.last}: have it make more, or give a smaller number"
         )
-
-    def on_cuda(self) -> bool:
-        """Return whether the script has used CUDA."""
-        torch = sys.modules["torch"]
-        return bool(torch.cuda.is_initialized())
 
     def set_up(self) -> Generator[None, Any, None]:
         """Make the steps that warm up."""

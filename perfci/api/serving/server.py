@@ -15,7 +15,7 @@ from time import sleep
 from urllib.parse import urlsplit
 
 from perfci.api import THREAD_VARIABLES, require
-from perfci.api.children import ChildOutput, how_it_ended, tied_command
+from perfci.api.children import ChildOutput, how_it_ended, last_words, tied_command
 from perfci.clock import monotonic
 from perfci.errors import Unusable
 
@@ -23,7 +23,6 @@ _HOST = "127.0.0.1"
 _PAUSE_S = 0.01
 _ANSWER_S = 2.0
 """Longest wait for a server's answer, when it is asked whether it is ready."""
-_LAST_LINES, _LONGEST_LINE = 10, 500
 _ERRORS = 400
 """Lowest HTTP status that means that a server isn't ready."""
 _STARTED: list[Server] = []
@@ -165,8 +164,7 @@ class Server:
 
     def _last_lines(self) -> str:
         # only a short wait for the end: the server's children may hold the pipe
-        lines = self._output.lines(within_s=0.2)[-_LAST_LINES:]
-        return "\n".join(line[:_LONGEST_LINE] for line in lines) or "it printed nothing"
+        return last_words(self._output.lines(within_s=0.2))
 
 
 def require_running() -> None:
