@@ -56,22 +56,24 @@ BY_MODEL = (
     "5 % slower: hold; `regressed`; `unchanged`",
     "10 % slower: `regressed`",
     "2 % at 1 %: `regressed`",
+    "pass: `compare`; `check`",
+    "`check`: time",
 )
 
 
 def by_model(results: Sequence[dict[str, Any]]) -> str:
-    """Return what `compare` says of identical cases, of slower ones, and of one among twenty."""
-    mine = [row for row in results if row["path"] == COMPARE]
-    found = {_key(row): row for row in mine if row["part"] in {"alarms", "boundary"}}
+    """Return what `compare` says of identical cases and of slower ones, and how `check` passes."""
+    found = {_key(row): row for row in results if row["part"] in {"alarms", "boundary"}}
     one = {
         row["model"]: row
-        for row in mine
+        for row in results
         if row["part"] == "power" and (row["change"], row["threshold"]) == (0.02, 0.01)
     }
     lines = []
     for model in MODELS:
         alike = found.get((COMPARE, IDENTICAL, model.name))
-        if alike is None or model.name not in one:
+        checked = found.get((CHECK, IDENTICAL, model.name))
+        if alike is None or checked is None or model.name not in one:
             return ""
         at, twice = (found.get((COMPARE, share, model.name)) for share in (1.0, 2.0))
         counts = (("held", "intervals"), ("regressed", "comparisons"), ("unchanged", "comparisons"))
@@ -86,9 +88,20 @@ def by_model(results: Sequence[dict[str, Any]]) -> str:
                 "; ".join(percent(at[count], at[total]) for count, total in counts) if at else "",
                 percent(twice["regressed"], twice["comparisons"]) if twice else "",
                 percent(one[model.name]["regressed"], one[model.name]["comparisons"], digits=0),
+                f"{_passes(alike)}; {_passes(checked)}",
+                f"{100 * _pace(checked) / _pace(alike):.0f}",
             )
         )
     return markdown(BY_MODEL, lines)
+
+
+def _passes(row: dict[str, Any]) -> str:
+    """Return the share of reports that pass."""
+    return percent(row["reports"] - row["failed"] - row["inconclusive"], row["reports"], digits=0)
+
+
+def _pace(row: dict[str, Any]) -> float:
+    return float(row["rounds"]) / float(row["reports"])
 
 
 def _key(row: dict[str, Any]) -> tuple[object, float | None, object]:

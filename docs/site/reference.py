@@ -1,8 +1,7 @@
 """Write the pages of docs/reference from the code: ``python docs/site/reference.py``.
 
-Keys come from the configuration's schema, metrics from their modules, commands from click, fields
-from the files' schemas, and Python's names from their docstrings. Nothing there is edited by hand;
-a test fails where a page differs.
+Keys come from the configuration's schema, metrics from their modules, commands from click, and
+fields from the files' schemas. Nothing there is edited by hand; a test fails where a page differs.
 """
 
 from __future__ import annotations
@@ -14,12 +13,10 @@ import tomllib
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
-from textwrap import wrap
 from typing import Any
 
 import click
 
-import perfci
 from perfci.cli.main import cli
 from perfci.metrics import METRICS, metric_groups
 from perfci.units import format_share, format_value
@@ -27,11 +24,6 @@ from perfci.units import format_share, format_value
 ROOT = Path(__file__).resolve().parent.parent.parent
 FOLDER = ROOT / "docs" / "reference"
 MEANINGS = tomllib.loads((FOLDER / "fields.toml").read_text(encoding="utf-8"))
-NAMES = (
-    *("benchmark", "inference", "training_step", "command", "timer", "script", "generate"),
-    *("server", "distributed", "metric", "compare", "check", "load"),
-    "PerfciError",
-)
 _GENERATED = "<!-- Written by docs/site/reference.py. Don't edit it. -->"
 _LINK = re.compile(r"\]\((?![a-z]+:|#)([^)]+)\)")
 _TABLES = {
@@ -43,7 +35,6 @@ _TABLES = {
 """Keys that are tables, each with its definition in the schema and how it is written."""
 _OF_SHARE = "[tool.perfci.metrics.host_memory_over_setup]"
 """A metric whose threshold has a share."""
-_WIDTH = 88
 _SHARED = 2
 """An option that so many commands have, with the same help, is described once."""
 
@@ -56,7 +47,6 @@ def pages() -> dict[str, str]:
         "commands.md": commands(),
         "report.md": report(),
         "trend.md": trend(),
-        "python.md": python(),
     }
 
 
@@ -371,36 +361,6 @@ def trend() -> str:
         ]
         parts += [f"## {title}", _LINK.sub(r"](../\1)", "\n".join(lines))]
     return _page("Fields of the trend's JSON", *parts)
-
-
-# --- Python ---
-
-
-def python() -> str:
-    """Return the page of the names that benchmark files and scripts import."""
-    parts = [
-        (
-            "The names that benchmark files and scripts import from `perfci`. [From Python]"
-            "(../api.md) shows examples, and [benchmarks](../benchmarks.md) says what is measured."
-        )
-    ]
-    for name in NAMES:
-        of = getattr(perfci, name)
-        text = re.sub(r"``([^`]+)``", r"`\1`", inspect.getdoc(of) or "")
-        call = "" if inspect.isclass(of) else _call(of)
-        parts += [f"## perfci.{name}", *([call] if call else []), text]
-    return _page("Python", *parts)
-
-
-def _call(function: Any) -> str:
-    signature = inspect.signature(function)
-    plain = [
-        each.replace(annotation=inspect.Parameter.empty) for each in signature.parameters.values()
-    ]
-    shown = signature.replace(parameters=plain, return_annotation=signature.empty)
-    line = f"{function.__name__}{shown}"
-    lines = wrap(line, _WIDTH, subsequent_indent="    ", break_long_words=False)
-    return "\n".join(f"    {line}" for line in lines)
 
 
 if __name__ == "__main__":
