@@ -19,11 +19,11 @@ import socket
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from perfci.measure.machine.isolation import close_to_others
-from perfci.measure.pipes import PipeChannel
+from perfci.measure.pipes import PipeWorker
 from perfci.measure.process_cleanup import WORKER_VARIABLE, Guardian
 from perfci.measure.workers import (
     ChildDescriptors,
@@ -61,20 +61,11 @@ class Executor:
             yield
 
     def start(
-        self,
-        order: WorkOrder,
-        launch: Launch,
-        *,
-        budget_end: float,
-        log_tail: int = 1 << 16,
-        turns: int = -1,
+        self, order: WorkOrder, launch: Launch, *, budget_end: float, turns: int = -1
     ) -> Worker:
-        """Start a worker as a fresh process. The last ``log_tail`` bytes that it prints are kept.
-
-        ``turns`` is the worker's end of the socket to the other side's worker, -1 for none.
-        """
-        way = partial(SpawnedWorker, launch, order.root)
-        return Worker(order, PipeChannel(way, log_tail=log_tail, turns=turns), budget_end)
+        """Start a worker as a fresh process. ``turns`` is as in ``PipeWorker``."""
+        start = partial(SpawnedWorker, launch, order.root)
+        return PipeWorker(order, start, budget_end, turns=turns)
 
     def fork_server(self, order: WorkOrder, launch: Launch, *, budget_end: float) -> ForkServer:
         """Start a process that forks workers."""
@@ -83,17 +74,19 @@ class Executor:
 
 @dataclass(frozen=True, slots=True)
 class ServerImports:
-    """A fork server's imports: each module's file, what importing did, and why it failed.
+    """A fork server's answer: why it can't fork, or "", and its imports if it is of both sides.
 
-    ``compiler``: the packages that only torch's compiler brought in. They are not in ``modules``.
-    ``missing``: the packages that a library asked for in vain.
+    These are each module's file, what importing did, and why it ``failed``. ``compiler``: the
+    packages that only torch's compiler brought in. They are not in ``modules``. ``missing``: the
+    packages that a library asked for in vain.
     """
 
-    modules: Mapping[str, str]
-    imports: FileImports
-    failed: str
+    modules: Mapping[str, str] = field(default_factory=dict)
+    imports: FileImports = field(default_factory=FileImports)
+    failed: str = ""
     compiler: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
+    unfit: str = ""
 
 
 class ForkServer:
@@ -111,9 +104,9 @@ class ForkServer:
         self._waits_for_forks = False
         self.preloaded: ServerImports | None = None
         try:
-            self._worker = Worker(
+            self._worker = PipeWorker(
                 replace(order, fork_socket=child.fileno()),
-                PipeChannel(partial(self._execute, launch, order.root, child.fileno())),
+                partial(self._execute, launch, order.root, child.fileno()),
                 budget_end,
             )
         except BaseException:
@@ -127,15 +120,9 @@ class ForkServer:
         try:
             answer = self._worker.expect("imported", timeout_s)
             self._waits_for_forks = True
-            if self._shared:
-                self.preloaded = ServerImports(
-                    self._worker.field(answer, "modules", dict[str, str]),
-                    self._worker.field(answer, "imports", FileImports),
-                    self._worker.field(answer, "failed", str),
-                    self._worker.field(answer, "compiler", tuple[str, ...]),
-                    self._worker.field(answer, "missing", tuple[str, ...]),
-                )
-            return self._worker.field(answer, "unfit", str)
+            imports = self._worker.record(answer, ServerImports)
+            self.preloaded = imports if self._shared else None
+            return imports.unfit
         except WorkerEnded as ended:
             return ended.failure.message
 
@@ -158,9 +145,7 @@ class ForkServer:
         """Fork a worker with ``environment`` added to the fork server's. Raises TreeDeleted."""
         if not os.path.isdir(order.root):  # noqa: PTH112 (as in ``SpawnedWorker``)
             raise TreeDeleted.at(order.root)
-        return Worker(
-            order, PipeChannel(partial(self.forked, environment), turns=turns), budget_end
-        )
+        return PipeWorker(order, partial(self.forked, environment), budget_end, turns=turns)
 
     def forked(self, environment: Mapping[str, str], ends: ChildDescriptors) -> ForkedWorker:
         """Fork a process that gets these ends of its pipes."""

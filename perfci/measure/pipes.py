@@ -15,11 +15,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from perfci.measure.workers import ChannelLost, ChildDescriptors, WorkerProcess
+from perfci.measure.workers import ChildDescriptors, Worker, WorkerEnded, WorkerProcess
+from perfci.model.worker import WorkOrder
 from perfci.units import signal_name
 from perfci.worker.protocol import EXIT_PIPE_CLOSED
 
-_CHUNK = 1 << 16
+_CHUNK = _LOG_BYTES = 1 << 16
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 """Matches an escaped surrogate. A text with only half of a pair couldn't be written anywhere."""
 _LARGEST_MESSAGE = 1 << 28
@@ -31,12 +32,11 @@ _END_WAIT_S = 10.0
 class OutputDrain:
     """Empties one pipe in a thread, so that a printing benchmark never blocks or fills a disk.
 
-    The last ``tail`` bytes are kept, or little more.
+    The last ``_LOG_BYTES`` are kept, or little more.
     """
 
-    def __init__(self, descriptor: int, tail: int = 1 << 16) -> None:
+    def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
-        self._limit = tail
         self._tail: deque[bytes] = deque()
         self._size = self._dropped = 0
         self._lock = threading.Lock()
@@ -60,20 +60,24 @@ class OutputDrain:
             with self._lock:
                 self._tail.append(chunk)
                 self._size += len(chunk)
-                while self._size - len(self._tail[0]) >= self._limit:
+                while self._size - len(self._tail[0]) >= _LOG_BYTES:
                     gone = len(self._tail.popleft())
                     self._size -= gone
                     self._dropped += gone
 
 
-class PipeChannel:
-    """A ``WorkerChannel`` to the process that ``start`` starts, given its ends of the pipes."""
+class PipeWorker(Worker):
+    """A worker in the process that ``start`` starts, given its ends of the pipes.
+
+    ``turns`` is the worker's end of the socket to the other side's worker, -1 for none.
+    """
 
     def __init__(
         self,
+        order: WorkOrder,
         start: Callable[[ChildDescriptors], WorkerProcess],
+        budget_end: float,
         *,
-        log_tail: int = 1 << 16,
         turns: int = -1,
     ) -> None:
         self._buffer = bytearray()
@@ -90,12 +94,9 @@ class PipeChannel:
         finally:
             for descriptor in (order_read, result_write, output_write):
                 os.close(descriptor)
-        self._drain = OutputDrain(output_read, tail=log_tail)
-
-    @property
-    def pid(self) -> int:
-        """The worker's process id."""
-        return self._process.pid
+        self._drain = OutputDrain(output_read)
+        self.pid = self._process.pid
+        super().__init__(order, budget_end)
 
     @property
     def log(self) -> str:
@@ -103,20 +104,21 @@ class PipeChannel:
         return self._drain.text()
 
     def send(self, message: Mapping[str, Any]) -> None:
-        """Send one line. A worker that is gone is noticed at the next ``expect``."""
+        """Send one line. A worker that is gone is noticed at the next ``receive``."""
         data = memoryview(json.dumps(message).encode() + b"\n")
         with contextlib.suppress(BrokenPipeError):
             while data:
                 data = data[os.write(self._orders, data) :]
 
-    def settle(self) -> None:
-        """Give the drain time to read what the worker printed last."""
+    def ended(self, kind: str, why: str) -> WorkerEnded:
+        """Return the exception, after the drain had time to read what the worker printed last."""
         time.sleep(0.02)
+        return super().ended(kind, why)
 
-    def close(self, *, done: bool) -> int:
-        """End the worker's group and whatever left it; return how many processes it left behind."""
+    def close(self) -> int:
+        """End the worker's group and whatever left it. Return how many processes it left behind."""
         os.close(self._orders)
-        if done:
+        if self.stage == "done":
             self._process.wait(_END_WAIT_S)
         self._process.kill()
         left = self._process.end_leftovers()
@@ -140,7 +142,7 @@ class PipeChannel:
                 raise self._death()
             self._buffer += chunk
             if len(self._buffer) > _LARGEST_MESSAGE:
-                raise ChannelLost("protocol", "a message without end")
+                raise self.nonsense("a message without end")
         line, _, rest = bytes(self._buffer).partition(b"\n")
         self._buffer = bytearray(rest)
         try:
@@ -151,23 +153,23 @@ class PipeChannel:
         except (ValueError, RecursionError):  # not JSON, or a million brackets of it
             message = None
         if not isinstance(message, dict):
-            raise ChannelLost("protocol", f"not a message: {line[:80]!r}")
+            raise self.nonsense(f"not a message: {line[:80]!r}")
         return message
 
-    def _death(self) -> ChannelLost:
+    def _death(self) -> WorkerEnded:
         code = self._process.wait(_END_WAIT_S)
         if code is None:
-            return ChannelLost("closed_pipe", "the worker closed perfci's pipe and lives on")
+            return self.ended("closed_pipe", "the worker closed perfci's pipe and lives on")
         if code == -signal.SIGKILL:
             if _oom_kills() > self._oom_kills:
-                return ChannelLost("out_of_memory", "the kernel killed it for memory (SIGKILL)")
-            return ChannelLost("SIGKILL", "killed by SIGKILL; the kernel counts no kill for memory")
+                return self.ended("out_of_memory", "the kernel killed it for memory (SIGKILL)")
+            return self.ended("SIGKILL", "killed by SIGKILL; the kernel counts no kill for memory")
         if code < 0:
             name = signal_name(-code)
-            return ChannelLost(name, f"crashed with {name}")
+            return self.ended(name, f"crashed with {name}")
         if code == EXIT_PIPE_CLOSED:
-            return ChannelLost("closed_pipe", "the benchmark closed perfci's file descriptors")
-        return ChannelLost("exit", f"left with exit code {code} before it had measured")
+            return self.ended("closed_pipe", "the benchmark closed perfci's file descriptors")
+        return self.ended("exit", f"left with exit code {code} before it had measured")
 
 
 def _oom_kills() -> int:

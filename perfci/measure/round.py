@@ -20,7 +20,6 @@ from perfci.measure.machine.gpu_watch import (
     GpuState,
     GpuWatch,
     GpuWatches,
-    own_pids,
     reach_power_limit,
     read_as_one,
     set_aside_reason,
@@ -33,7 +32,7 @@ from perfci.model.codec import to_plain
 from perfci.model.measuring import WorkerFailure, WorkerOutput, WorkerResult
 from perfci.model.words import OF_WORKERS, sayable
 from perfci.model.worker import REPLACED, UNLIKE_FRESH, Measurement, WorkerBlock, WorkOrder
-from perfci.units import first_of, format_value
+from perfci.units import counted, first_of, format_value
 from perfci.verdict.reduction import reduce, side_by_side
 
 _REPLAN_AFTER, _FAR_SHORTER = 2, 1.5
@@ -528,14 +527,11 @@ class RoundSide:
 
         Raises WorkerEnded for a block whose times are impossible.
         """
-        fields = {name: value for name, value in values.items() if name != "say"}
-        block = self.living.field({"say": "block", "block": fields}, "block", WorkerBlock)
+        block = self.living.record(values, WorkerBlock)
         if wrong := wrong_time(block, self._ordered, self.living.now()):
             raise self.living.ended("wrong_clock", f"its clock isn't perfci's: {wrong}")
         if self._before and (after := read_as_one(self.cards)):
-            own = own_pids(self._before, workers) | own_pids(after, workers)
-            reason = set_aside_reason(self._before, after, own)
-            block = replace(block, set_aside=reason)
+            block = replace(block, set_aside=set_aside_reason(self._before, after, workers))
         throttled = throttled_s() - self._throttled_s
         block = replace(block, calls_before=self._calls_between, throttled=throttled)
         self._calls_between, self._ordered = 0, 0.0
@@ -589,7 +585,9 @@ class RoundSide:
         left = self.worker.close()
         self.log = self.worker.log
         if left and self.result is not None and not self.failure:
-            self.result = WorkerFailure(round_number, self.worker.left_behind(left))
+            why = f"the benchmark left {counted(left, 'process')} running, ended by perfci"
+            failure = self.worker.ended("left_processes", why).failure
+            self.result = WorkerFailure(round_number, failure)
         if self.task.watched and self.result is not None:
             self._judge(self.task.watched, round_number)
 

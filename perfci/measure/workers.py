@@ -1,7 +1,6 @@
 """A living worker: its process, the messages to and from it, and its end.
 
-``Worker`` reads messages from a ``WorkerChannel``, which has a process at its other end, or in
-tests a simulation.
+A ``Worker`` has a process at its other end (``pipes``), or in tests a simulation.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import perfci.worker
 from perfci.errors import OutsideError, UnfitBenchmark
@@ -26,7 +25,6 @@ from perfci.measure.process_cleanup import GRACE_S, WORKER_VARIABLE, end_all
 from perfci.model.case import Failure
 from perfci.model.codec import CodecError, from_plain
 from perfci.model.worker import WorkOrder
-from perfci.units import counted
 
 _BOOTSTRAP = str(Path(perfci.worker.__file__).with_name("bootstrap.py"))
 T = TypeVar("T")
@@ -193,46 +191,6 @@ def _make_first_victim(pid: int, memory_limit: int) -> None:
             resource.prlimit(pid, resource.RLIMIT_DATA, (memory_limit, memory_limit))
 
 
-class ChannelLost(Exception):
-    """A channel has no more messages. ``kind`` is the kind of failure, ``message`` says why."""
-
-    def __init__(self, kind: str, message: str) -> None:
-        super().__init__(message)
-        self.kind = kind
-        self.message = message
-
-
-class WorkerChannel(Protocol):
-    """The way to one worker and back."""
-
-    @property
-    def pid(self) -> int:
-        """The worker's process id."""
-
-    @property
-    def log(self) -> str:
-        """Everything that the worker printed so far."""
-
-    def send(self, message: Mapping[str, Any]) -> None:
-        """Send one message. A worker that is gone is noticed at the next ``receive``."""
-
-    def receive(self, deadline: float) -> dict[str, Any] | None:
-        """Return the next message, or None at the deadline (of the executor's clock).
-
-        A message that has arrived already is returned even if the deadline has passed. Raises
-        ChannelLost.
-        """
-
-    def settle(self) -> None:
-        """Let what the worker printed last arrive in ``log``."""
-
-    def close(self, *, done: bool) -> int:
-        """End the worker and all that it started. Return how many processes it left behind.
-
-        A worker that is ``done`` may end by itself first.
-        """
-
-
 class WorkerEnded(Exception):
     """The worker can't go on; ``failure`` says why."""
 
@@ -245,49 +203,55 @@ class BudgetEnded(Exception):
     """The session's time was over in the middle of a step."""
 
 
-class Worker:
+class Worker(ABC):
     """A living worker. Every way out goes through ``close``, which ends its whole group.
 
     ``took_s`` has the time of each stage that it passed, ``entered`` is when it entered its stage.
     ``grace`` is called when the budget ends, and returns until when the worker may go on.
     """
 
+    pid: int
+
     def __init__(
-        self,
-        order: WorkOrder,
-        channel: WorkerChannel,
-        budget_end: float,
-        *,
-        clock: Callable[[], float] = time.monotonic,
+        self, order: WorkOrder, budget_end: float, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.order = order
         self.stage = "start"
         self.entered = clock()
         self.took_s: dict[str, float] = {}
         self.grace: Callable[[], float] | None = None
-        self._channel = channel
         self._budget_end = budget_end
         self._clock = clock
         self._unread: deque[dict[str, Any]] = deque()
         self.send(asdict(order))
 
     @property
-    def pid(self) -> int:
-        """The worker's process id."""
-        return self._channel.pid
-
-    @property
+    @abstractmethod
     def log(self) -> str:
         """Everything that the worker printed so far."""
-        return self._channel.log
+
+    @abstractmethod
+    def send(self, message: Mapping[str, Any]) -> None:
+        """Send one message. A worker that is gone is noticed at the next ``receive``."""
+
+    @abstractmethod
+    def receive(self, deadline: float) -> dict[str, Any] | None:
+        """Return the next message of any kind, or None at the deadline (of the worker's clock).
+
+        A message that has arrived already is returned even if the deadline has passed. Raises
+        WorkerEnded.
+        """
+
+    @abstractmethod
+    def close(self) -> int:
+        """End the worker's group and whatever left it. Return how many processes it left behind.
+
+        A worker in the stage ``done`` may end by itself first.
+        """
 
     def now(self) -> float:
         """Return the time of the clock that deadlines refer to."""
         return self._clock()
-
-    def send(self, message: Mapping[str, Any]) -> None:
-        """Send one message. A worker that is gone is noticed at the next ``expect``."""
-        self._channel.send(message)
 
     def expect(
         self,
@@ -320,16 +284,14 @@ class Worker:
                     deadline = self._clock() + overdue()
                     overdue = None
                     continue
-                raise WorkerEnded(self._failure("timeout", f"no answer within {within_s:g} s"))
+                raise self.ended("timeout", f"no answer within {within_s:g} s")
             kind = _text(message, "say", "")
             if kind == "stage":
                 self.enter(self.field(message, "stage", str)[:_LONGEST_WORD])
                 deadline = self._clock() + within_s
             elif kind == "failed":
                 self.stage = _text(message, "stage", self.stage)[:_LONGEST_WORD]
-                raise WorkerEnded(
-                    self._failure(_text(message, "kind", "protocol"), _text(message, "message", ""))
-                )
+                raise self.ended(_text(message, "kind", "protocol"), _text(message, "message", ""))
             elif kind == text:
                 return message
             else:
@@ -358,42 +320,27 @@ class Worker:
             what = f"no `{name}`" if isinstance(error, KeyError) else f"`{name}`: {error}"
             raise self.nonsense(f"the message {said_kind[:_LONGEST_WORD]!r} has {what}") from error
 
+    def record(self, message: Mapping[str, Any], kind: type[T]) -> T:
+        """Return a worker's whole message as a record. Raises WorkerEnded as ``field`` does."""
+        fields = {name: value for name, value in message.items() if name != "say"}
+        return self.field({**message, "record": fields}, "record", kind)
+
     def ended(self, kind: str, why: str) -> WorkerEnded:
-        """Return the exception for a worker that can't go on, because of what it sent."""
-        return WorkerEnded(self._failure(kind, why))
+        """Return the exception for a worker that can't go on."""
+        return WorkerEnded(
+            Failure(
+                case=self.order.case,
+                side=self.order.side,
+                stage=self.stage,
+                kind=kind[:_LONGEST_WORD],
+                message=why[:_LONGEST_TEXT],
+                log_tail=self.log[-_LOG_TAIL:],
+            )
+        )
 
     def nonsense(self, what: str) -> WorkerEnded:
         """Return the exception for a worker that sent what perfci's worker never sends."""
         return self.ended("protocol", what)
-
-    def close(self) -> int:
-        """End the worker's group and whatever left it; return how many processes it left behind."""
-        return self._channel.close(done=self.stage == "done")
-
-    def left_behind(self, count: int) -> Failure:
-        """Return the failure of a worker whose benchmark left processes running."""
-        return self._failure(
-            "left_processes",
-            f"the benchmark left {counted(count, 'process')} running, ended by perfci",
-        )
-
-    def receive(self, deadline: float) -> dict[str, Any] | None:
-        """Return the next message of any kind, or None at the deadline. Raises WorkerEnded."""
-        try:
-            return self._channel.receive(deadline)
-        except ChannelLost as lost:
-            raise WorkerEnded(self._failure(lost.kind, lost.message)) from lost
-
-    def _failure(self, kind: str, message: str) -> Failure:
-        self._channel.settle()
-        return Failure(
-            case=self.order.case,
-            side=self.order.side,
-            stage=self.stage,
-            kind=kind[:_LONGEST_WORD],
-            message=message[:_LONGEST_TEXT],
-            log_tail=self.log[-_LOG_TAIL:],
-        )
 
 
 def _text(message: Mapping[str, Any], name: str, otherwise: str) -> str:

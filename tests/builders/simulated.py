@@ -24,7 +24,7 @@ from random import Random
 from typing import Any, NoReturn
 
 from perfci.collector import Work
-from perfci.measure.workers import ChannelLost, Launch, TreeDeleted, Worker, WorkerEnded
+from perfci.measure.workers import Launch, TreeDeleted, Worker, WorkerEnded
 from perfci.model.worker import Measurement, WorkOrder
 from perfci.worker.bursts import encoded
 from perfci.worker.discovery import discover
@@ -107,11 +107,9 @@ class Simulated:
         launch: Launch,
         *,
         budget_end: float,
-        log_tail: int = 0,
         turns: int = -1,
     ) -> Worker:
-        channel = SimulatedChannel(self, order, launch.environment, START_S)
-        return Worker(order, channel, budget_end, clock=self.now)
+        return SimulatedWorker(self, order, launch.environment, START_S, budget_end)
 
     def fork_server(
         self, order: WorkOrder, launch: Launch, *, budget_end: float
@@ -128,8 +126,8 @@ class SimulatedServer:
 
     def __init__(self, executor: Simulated, order: WorkOrder, budget_end: float) -> None:
         self._executor = executor
-        channel = SimulatedChannel(executor, replace(order, fork_socket=0), {}, START_S)
-        self._worker = Worker(order, channel, budget_end, clock=executor.now)
+        order = replace(order, fork_socket=0)
+        self._worker = SimulatedWorker(executor, order, {}, START_S, budget_end)
 
     def imported(self, timeout_s: float) -> str:
         try:
@@ -152,19 +150,23 @@ class SimulatedServer:
         budget_end: float,
         turns: int = -1,
     ) -> Worker:
-        channel = SimulatedChannel(self._executor, order, environment, FORK_S)
-        return Worker(order, channel, budget_end, clock=self._executor.now)
+        return SimulatedWorker(self._executor, order, environment, FORK_S, budget_end)
 
     def close(self) -> None:
         self._worker.close()
         self._executor.living -= 1
 
 
-class SimulatedChannel:
+class SimulatedWorker(Worker):
     """One worker's answers, each with the time that it takes. They are made as they are asked."""
 
     def __init__(
-        self, executor: Simulated, order: WorkOrder, environment: Mapping[str, str], start_s: float
+        self,
+        executor: Simulated,
+        order: WorkOrder,
+        environment: Mapping[str, str],
+        start_s: float,
+        budget_end: float,
     ) -> None:
         if not Path(order.root).is_dir():
             raise TreeDeleted.at(order.root)
@@ -185,23 +187,20 @@ class SimulatedChannel:
             executor.begun.append(order.side)
             executor.alive += 1
             executor.at_once = max(executor.at_once, executor.alive)
+        super().__init__(order, budget_end, clock=executor.now)
 
     @property
     def log(self) -> str:
         return self._printed.getvalue()
 
-    def settle(self) -> None:
-        pass
-
-    def close(self, *, done: bool) -> int:
+    def close(self) -> int:
         self._executor.alive -= bool(self._order.case)
         return 0
 
     def receive(self, deadline: float) -> dict[str, Any] | None:
         if not self._answers or self._died:
-            raise ChannelLost(
-                *(self._died or ("exit", "left with exit code 0 before it had measured"))
-            )
+            died = self._died or ("exit", "left with exit code 0 before it had measured")
+            raise self.ended(*died)
         takes_s, message = self._answers[0]
         if self._executor.time + takes_s > deadline:
             self._executor.time = max(self._executor.time, deadline)

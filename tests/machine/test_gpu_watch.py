@@ -70,7 +70,7 @@ def test_a_reading_that_nvml_refuses_is_unknown_and_the_others_are_made(
 def test_a_burst_is_set_aside_for_a_slowdown_or_a_foreign_process(
     before: GpuState, after: GpuState, reason: str
 ) -> None:
-    assert set_aside_reason(before, after, own_pids=(10, 11)) == reason
+    assert set_aside_reason(before, after, workers=(10, 11)) == reason
 
 
 HOLDING = """

@@ -14,12 +14,11 @@ from pathlib import Path
 import pytest
 
 from perfci.measure.executor import ForkServer
-from perfci.measure.pipes import PipeChannel
+from perfci.measure.pipes import PipeWorker
 from perfci.measure.workers import (
     ChildDescriptors,
     Launch,
     SpawnedWorker,
-    Worker,
     WorkerEnded,
     WorkerProcess,
 )
@@ -112,7 +111,7 @@ def test_a_worker_that_has_ended_takes_its_group_along_and_is_left_alone(
         started.append(start(ends))
         return started[0]
 
-    worker = Worker(order_of(bench, "fails"), PipeChannel(remembered), math.inf)
+    worker = PipeWorker(order_of(bench, "fails"), remembered, math.inf)
     with pytest.raises(WorkerEnded) as ended:
         worker.expect("ready", WITHIN_S)
     child = int(ended.value.failure.message.rpartition(" ")[2])
@@ -133,7 +132,7 @@ def test_a_worker_that_has_ended_takes_its_group_along_and_is_left_alone(
 def test_a_worker_that_lives_is_killed_with_its_group(
     bench: Bench, start: Callable[[ChildDescriptors], WorkerProcess]
 ) -> None:
-    worker = Worker(order_of(bench, "hangs"), PipeChannel(start), math.inf)
+    worker = PipeWorker(order_of(bench, "hangs"), start, math.inf)
     told = bench.root / "child"
     until(told.exists, "the benchmark never told its child")
     assert not is_gone(worker.pid)
@@ -169,7 +168,7 @@ def test_a_pid_that_is_used_again_has_no_exit_code_yet(
 def test_a_worker_fails_at_its_memory_limit(
     bench: Bench, start: Callable[[ChildDescriptors], WorkerProcess]
 ) -> None:
-    worker = Worker(order_of(bench, "takes_memory"), PipeChannel(start), math.inf)
+    worker = PipeWorker(order_of(bench, "takes_memory"), start, math.inf)
     with pytest.raises(WorkerEnded) as ended:
         worker.expect("ready", WITHIN_S)
     assert (ended.value.failure.kind, ended.value.failure.stage) == ("MemoryError", "setup")

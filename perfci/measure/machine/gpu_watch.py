@@ -30,7 +30,6 @@ _SLOWDOWNS = (
     (0x0000000000000080, "power brake"),
 )
 _POWER_LIMIT = 0x0000000000000004
-AT_LIMIT = "power limit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +74,13 @@ class GpuWatch:
 
     def read(self) -> GpuState:
         """Return the state now. Called between bursts, never inside one."""
-        throttling = self._reading("slowdowns", self._throttling)
-        processes = self._reading("processes", self._processes)
+        reasons = self._reading("slowdowns", self._clock_reasons)
+        slowdowns = (name for bit, name in _SLOWDOWNS if (reasons or 0) & bit)
+        slowdown = None if reasons is None else next(slowdowns, "")
         return GpuState(
-            slowdown="" if throttling == AT_LIMIT else throttling,
-            compute_pids=processes,
-            at_power_limit=throttling == AT_LIMIT,
+            slowdown=slowdown,
+            compute_pids=self._reading("processes", self._processes),
+            at_power_limit=slowdown == "" and bool((reasons or 0) & _POWER_LIMIT),
         )
 
     def _reading(self, what: str, read: Callable[[], T]) -> T | None:
@@ -127,19 +127,17 @@ class GpuWatch:
                 facts[name] = read()
         return facts
 
-    def _throttling(self) -> str:
-        """Return the gravest slowdown, or ``AT_LIMIT`` at the power limit, or an empty text.
+    def _clock_reasons(self) -> int:
+        """Return the bits of the reasons that decide the clock.
 
         A driver before 535 knows the function only by its old name. pynvml has both names with any
         driver, so that only a call shows whether the new one works.
         """
         nvml = self._nvml
         try:
-            reasons = int(nvml.nvmlDeviceGetCurrentClocksEventReasons(self._handle))
+            return int(nvml.nvmlDeviceGetCurrentClocksEventReasons(self._handle))
         except nvml.NVMLError_FunctionNotFound:
-            reasons = int(nvml.nvmlDeviceGetCurrentClocksThrottleReasons(self._handle))
-        slowdowns = (name for bit, name in _SLOWDOWNS if reasons & bit)
-        return next(slowdowns, AT_LIMIT if reasons & _POWER_LIMIT else "")
+            return int(nvml.nvmlDeviceGetCurrentClocksThrottleReasons(self._handle))
 
     def _processes(self) -> frozenset[int]:
         listed = self._nvml.nvmlDeviceGetComputeRunningProcesses(self._handle)
@@ -179,19 +177,17 @@ def _handle(nvml: Any, uuid: str) -> Any:
     return None if split else handle
 
 
-def set_aside_reason(before: GpuState, after: GpuState, own_pids: Collection[int]) -> str:
+def set_aside_reason(before: GpuState, after: GpuState, workers: Collection[int]) -> str:
     """Return why a burst between the two readings is left out, or an empty text.
 
-    In a container NVML shows other process ids. So a process counts as foreign only if NVML shows
-    perfci's own processes, too.
+    perfci's own processes are those of the sessions of its ``workers``. In a container NVML shows
+    other process ids. So a process counts as foreign only if NVML shows own processes, too.
     """
     if slowdown := before.slowdown or after.slowdown:
         return slowdown
     seen = (before.compute_pids or frozenset()) | (after.compute_pids or frozenset())
-    foreign = seen - set(own_pids)
-    if foreign and seen & set(own_pids):
-        return f"beside a foreign process ({min(foreign)})"
-    return ""
+    foreign = {pid for pid in seen if not {pid, _session_of(pid)} & set(workers)}
+    return f"beside a foreign process ({min(foreign)})" if foreign and foreign != seen else ""
 
 
 class GpuWatches:
@@ -290,12 +286,6 @@ def reach_power_limit(cards: Sequence[GpuWatch], after_s: float) -> bool:
     """Return whether one of the cards is at its power limit ``after_s`` from now."""
     sleep(after_s)
     return any(card.read().at_power_limit for card in cards)
-
-
-def own_pids(state: GpuState, workers: Collection[int]) -> frozenset[int]:
-    """Return the ``workers``, and those processes on the card that are in a worker's session."""
-    listed = state.compute_pids or frozenset()
-    return frozenset(workers) | {pid for pid in listed if _session_of(pid) in workers}
 
 
 def _session_of(pid: int) -> int:
