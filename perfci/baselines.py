@@ -37,7 +37,7 @@ _NOTE = "note_"
 T = TypeVar("T")
 _FACTS = "environment.json"
 """File of an environment's facts, in the folder of its baselines."""
-_KEY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
+ENVIRONMENT_KEY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,249}")
 """Matches an environment's key, which is the name of its folder."""
 _SHA = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 """Matches the hash of a commit. A name would be resolved to whatever it means today."""
@@ -267,7 +267,8 @@ class BaselineStore:
     def load(self, environment: str, case: str) -> Baseline | None:
         """Return one case's baseline, or None. Raises DamagedFile for a damaged one."""
         path = self._path(environment, case)
-        return _read(path) if _KEY.fullmatch(environment) and os.path.lexists(path) else None
+        known = ENVIRONMENT_KEY.fullmatch(environment) and os.path.lexists(path)
+        return _read(path) if known else None
 
     def load_all(self, environment: str) -> tuple[Baseline, ...]:
         """Return an environment's baselines in the order of their cases."""
@@ -369,7 +370,7 @@ class BaselineStore:
         return dict(environment.facts)
 
     def _files(self, environment: str) -> list[Path]:
-        if not _KEY.fullmatch(environment):
+        if not ENVIRONMENT_KEY.fullmatch(environment):
             return []
         return sorted((self._folder / environment).glob("*.json"))
 

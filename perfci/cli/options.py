@@ -53,31 +53,30 @@ def _items(before: str, begun: str, names: Iterable[str]) -> list[CompletionItem
 # strict typing asks for, would need click 8.4 at run time.
 def duration(value: str | float) -> float:
     """Return ``90``, ``90s``, ``2m30s`` or ``1h`` as seconds."""
-    try:
+    with _refusing(value, "write 90s, 2m30s or 1h"):
         return parse_duration(str(value))
-    except ValueError:
-        raise click.BadParameter(
-            f"{value!r} can't be read as a time: write 90s, 2m30s or 1h"
-        ) from None
 
 
 def share(value: str) -> float:
     """Return ``2%`` or ``0.02`` as a share above 0."""
-    try:
-        parsed = parse_share(value)
-    except ValueError as error:
-        raise click.BadParameter(f"{value!r} can't be read: write {error}") from None
-    if parsed <= 0.0:
-        raise click.BadParameter(f"{value!r} is no change")
-    return parsed
+    with _refusing(value, 'write a share above 0, such as "2%"'):
+        if (parsed := parse_share(value)) > 0.0:
+            return parsed
+        raise ValueError
 
 
 def shard(value: str) -> Shard:
     """Return ``2/4`` as the second of four shards."""
-    try:
+    with _refusing(value, "write the second of four as 2/4"):
         return parse_shard(value)
-    except ValueError as error:
-        raise click.BadParameter(f"{value!r} can't be read as a part: {error}") from None
+
+
+@contextmanager
+def _refusing(value: object, advice: str) -> Iterator[None]:
+    try:
+        yield
+    except ValueError:
+        raise click.BadParameter(f"{value!r} can't be read: {advice}") from None
 
 
 def stack(*options: Callable[[F], F]) -> Callable[[F], F]:

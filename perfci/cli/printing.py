@@ -62,7 +62,7 @@ def show(text: Clean, *, err: bool = False) -> None:
 
 
 def show_all(texts: Iterable[Clean]) -> None:
-    """Print texts one after the other, without holding them all."""
+    """Print texts one after the other. BrokenPipeError if standard output has no reader."""
     for text in texts:
         show(text)
     sys.stdout.flush()
@@ -99,11 +99,6 @@ def is_coloured(*, err: bool = False) -> bool:
 
 def _wants_colour() -> bool:
     return not os.environ.get("NO_COLOR")  # https://no-color.org
-
-
-def flush() -> None:
-    """Write out buffered text, which shows whether the pipe is closed."""
-    sys.stdout.flush()
 
 
 def discard() -> None:

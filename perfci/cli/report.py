@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from perfci.cli.options import OUTPUT
-from perfci.cli.printing import discard, flush, is_coloured, is_quiet, show
+from perfci.cli.options import FILE, OUTPUT
+from perfci.cli.printing import discard, is_coloured, is_quiet, show, show_all
 from perfci.errors import (
     EXIT_INTERRUPTED,
     EXIT_NO_VERDICT,
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from perfci.commands.revisions import RecordableReport
     from perfci.config.loading import Config
 
-_FILE = click.Path(dir_okay=False, path_type=Path)
 _BY_SUFFIX = {".html": "html", ".json": "json", ".md": "markdown", ".xml": "junit"}
 """The format that ``report`` writes without ``--format``, by the suffix of its file."""
 
@@ -49,10 +48,7 @@ def conclude(
     A file that can't be written loses no run. PerfciError names everything that failed.
     """
     failed: list[PerfciError] = []
-    for step in (
-        partial(deliver, measured.report, outputs, verbose=verbose),
-        measured.record,
-    ):
+    for step in (partial(deliver, measured.report, outputs, verbose=verbose), measured.record):
         try:
             step()
         except PerfciError as error:
@@ -113,9 +109,7 @@ def verdict_line(report: Report) -> Clean:
 def show_texts(texts: Iterable[Clean]) -> None:
     """Print to standard output. A reader that has gone away is no error."""
     try:
-        for text in texts:
-            show(text)
-        flush()
+        show_all(texts)
     except BrokenPipeError:  # the files are written, and the verdict is the exit code
         discard()
 
@@ -165,7 +159,7 @@ class _FormatOption(click.Option):
     """``--NAME FILE``. Its exporter is imported when its help is shown."""
 
     def __init__(self, name: str, *, required: bool) -> None:
-        super().__init__([f"--{name}", OUTPUT + name], type=_FILE, required=required)
+        super().__init__([f"--{name}", OUTPUT + name], type=FILE, required=required)
         self._format = name
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
@@ -181,7 +175,7 @@ class _FormatOption(click.Option):
     type=click.Choice([TERMINAL, *FORMATS]),
     show_default=f"by the suffix of --output, or else {TERMINAL}",
 )
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("-o", "--output", type=FILE)
 @click.option("-v", "--verbose", is_flag=True, help="Show every comparison (terminal).")
 def report_command(file: Path, form: str | None, output: Path | None, verbose: bool) -> None:
     """Render FILE, a `perfci.report/1` JSON file (`-` for standard input), in any format.

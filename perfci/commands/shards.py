@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import shlex
 import shutil
 import subprocess
@@ -11,11 +10,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from perfci.baselines import BaselineStore
+from perfci.baselines import ENVIRONMENT_KEY, BaselineStore
 from perfci.commands.check import require_stored
 from perfci.commands.project import cache_folder, load_report
 from perfci.commands.revisions import require_commits, require_two_sides
@@ -42,8 +42,6 @@ _OWN = ("array", "chdir", "error", "job-name", "output", "parsable", "wrap", "wa
 _TASK = "$SLURM_ARRAY_TASK_ID"
 _LOG_BYTES = 2000
 """How much of a log's end is looked through for its last line."""
-_KEY = re.compile(r"[a-z0-9][a-z0-9._-]{0,199}")
-"""The form of an environment's key, which goes into the names of files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +99,9 @@ def _measured(
 ) -> tuple[MergedReport, ...]:
     """Have an array of Slurm's measure the shards, and merge what they report."""
     check_writable(outputs)
-    folder = _make_folder(options.folder or cache_folder() / "jobs")
+    jobs = options.folder or cache_folder() / "jobs"
+    jobs.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix="job-", dir=jobs)).absolute()
     script = folder / "array.sh"
     command = shlex.join([sys.executable, "-P", "-m", "perfci", *words, *options.command])
     parts = [f"exec {command} --shard {_TASK}/{options.shards}"]
@@ -122,18 +122,6 @@ def _measured(
         lambda there: project.caller.step(f"{there} of {options.shards} shards have reported"),
     )
     return _collected(project, folder, options.shards, outputs, interrupted=interrupted)
-
-
-def _make_folder(parent: Path) -> Path:
-    try:
-        parent.mkdir(parents=True, exist_ok=True)
-        return Path(tempfile.mkdtemp(prefix="job-", dir=parent)).absolute()
-    except OSError as error:
-        raise OutsideError(
-            "job-folder",
-            f"{parent} can't have the job's folder: {error.strerror or error}",
-            "Give --job-dir a folder that can be written, on a file system that all nodes share.",
-        ) from error
 
 
 def sbatch_options(words: Sequence[str]) -> tuple[str, ...]:
@@ -168,7 +156,8 @@ def _run_array(command: Sequence[str], folder: Path, shown: Callable[[int], None
                 "no-slurm", "there is no sbatch here", "Run this on a node that submits jobs."
             ) from error
         try:
-            while not _has_ended(array, _PAUSE_S):
+            while array.returncode is None:
+                _wait(array, _PAUSE_S)
                 shown(_reports_in(folder))
             interrupted = False
         except KeyboardInterrupt:
@@ -183,12 +172,9 @@ def _run_array(command: Sequence[str], folder: Path, shown: Callable[[int], None
         return interrupted
 
 
-def _has_ended(array: subprocess.Popen[bytes], within_s: float) -> bool:
-    try:
-        array.wait(within_s)
-    except subprocess.TimeoutExpired:
-        return False
-    return True
+def _wait(array: subprocess.Popen[bytes], most_s: float) -> None:
+    with suppress(subprocess.TimeoutExpired):
+        array.wait(most_s)
 
 
 def _cancel(array: subprocess.Popen[bytes], folder: Path) -> None:
@@ -203,7 +189,7 @@ def _cancel(array: subprocess.Popen[bytes], folder: Path) -> None:
             f"the array may still be waiting or running: scancel failed: {done.stderr.strip()}",
             f"Cancel it once Slurm answers: {' '.join(command)}.",
         )
-    _has_ended(array, _CANCEL_S)
+    _wait(array, _CANCEL_S)
 
 
 def _text(file: BinaryIO) -> str:
@@ -296,7 +282,7 @@ def merge_reports(
 def _named_by_environment(outputs: Mapping[str, Path], report: Report) -> dict[str, Path]:
     """Add the environment's key to each file's name. A key that perfci doesn't make is refused."""
     key = report.environment.key
-    if not _KEY.fullmatch(key):
+    if not ENVIRONMENT_KEY.fullmatch(key):
         raise DamagedFile(
             "damaged-report",
             f"a report's environment has a key that perfci doesn't make: {key!r}",

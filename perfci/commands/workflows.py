@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from perfci.errors import UsageError
-from perfci.files import parse_toml, read_regular
+from perfci.files import parse_toml
 from perfci.outputs import Say
 from perfci.report.templates import read_template, template_folder
 from perfci.version import VERSION
@@ -112,7 +111,6 @@ def github_workflows(repository: Repository, options: CiOptions) -> Mapping[Path
     given, needs = _commands(options.install, "--install"), _project(repository.root)
     usual = tuple(f"python -m pip install {each}" for each in needs)
     here = f"{sys.version_info.major}.{sys.version_info.minor}"
-    machines = [[label.strip() for label in each.split(",")] for each in options.nightly_runner]
     page, commit = perfci_source(repository, options.action)
     name, perfci = urlsplit(page).path[1:], f"perfci @ git+{page}@{commit}"
     choices = WorkflowChoices(
@@ -123,7 +121,8 @@ def github_workflows(repository: Repository, options: CiOptions) -> Mapping[Path
             install=given
             or (*usual[:-1], f"python -m pip install '{perfci}' {' '.join(needs[-1:])}".rstrip()),
             nightly_runner=tuple(
-                ",".join(_labels(labels, "--nightly-runner")) for labels in machines
+                ",".join(_labels(each.split(","), "--nightly-runner"))
+                for each in options.nightly_runner
             ),
             action=f"{name}@{commit}" + ("" if options.action else f" # v{VERSION}"),
         ),
@@ -147,7 +146,7 @@ def _usual_runner() -> tuple[str, ...]:
 
 
 def _labels(labels: Sequence[str], option: str) -> tuple[str, ...]:
-    return tuple(_fit(_LABEL, label, option) for label in labels)
+    return tuple(_fit(_LABEL, label.strip(), option) for label in labels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,14 +234,14 @@ def write_new(root: Path, texts: Mapping[Path, str], say: Say) -> None:
             with (root / path).open("x", encoding="utf-8") as file:
                 file.write(text)
         except FileExistsError:
-            same = _content(root / path) == text.encode("utf-8")
+            same = (root / path).read_bytes() == text.encode("utf-8")
             say(f"kept     {path}{'' if same else _DIFFERS}")
         else:
             say(f"wrote    {path}")
 
 
 def require_folder(root: Path, folder: Path) -> None:
-    """Raise UsageError if ``folder`` leads out of the repository, or a file is in its place."""
+    """Raise UsageError if ``folder`` leads out of the repository."""
     if not (root / folder).resolve().is_relative_to(root.resolve()):
         raise UsageError(
             "outside-repository",
@@ -250,22 +249,6 @@ def require_folder(root: Path, folder: Path) -> None:
             "Choose a folder inside it, and no link that leads out: what is written is to be part "
             "of every commit.",
         )
-    for path in (root / folder, *(root / folder).parents):
-        if os.path.lexists(path):
-            if not path.is_dir():
-                raise UsageError(
-                    "not-a-folder",
-                    f"{path} is no folder, and {folder} is to be one",
-                    "Move what is there.",
-                )
-            return
-
-
-def _content(path: Path) -> bytes:
-    try:
-        return read_regular(path)
-    except OSError:  # a folder, or a link to nowhere
-        return b""
 
 
 def _default_branch(repository: Repository) -> str:
