@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from perfci.finding import LOOKS_SLOWER
 from perfci.metrics import METRICS
 from perfci.model.case import Failure
 from perfci.model.report import Report
@@ -84,12 +85,18 @@ class Outline:
 
     def __init__(self, report: Report) -> None:
         self.report = report
-        self.rows = tuple(Row(row, place) for place, row in enumerate(report.results))
+        reasons = report.verdict.findings
+        slower = {(known.case, known.metric) for known in reasons if known.code == LOOKS_SLOWER}
+        self.rows = tuple(
+            Row(row, place, (row.case, row.metric) in slower)
+            for place, row in enumerate(report.results)
+        )
         self.groups: dict[str, list[Row]] = {name: [] for name in GROUPS}
         for row in self.rows:
             self.groups[group_of(row)].append(row)
         for name in ("regressed", "warned", "improved"):
             self.groups[name].sort(key=lambda row: (traits(row.comparison.status).rank, -row.size))
+        self.undecided.sort(key=lambda row: not row.looks_slower)
 
     @cached_property
     def moved(self) -> list[Row]:
@@ -98,8 +105,8 @@ class Outline:
         return [row for name in moved for row in self.groups[name]]
 
     @property
-    def undecided(self) -> Sequence[Row]:
-        """The undecided rows that may fail the report."""
+    def undecided(self) -> list[Row]:
+        """The undecided rows that may fail the report. Those that look slower come first."""
         return self.groups["undecided"]
 
     @cached_property

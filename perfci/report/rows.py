@@ -45,11 +45,13 @@ BLAME: dict[Cause, str] = {
 class Row:
     """A comparison in words. ``place`` is its index in the report.
 
-    A text about something that the comparison lacks is empty.
+    A text about something that the comparison lacks is empty. ``looks_slower``: it is undecided,
+    and the verdict names it for that.
     """
 
     comparison: Comparison
     place: int = 0
+    looks_slower: bool = False
 
     @property
     def case(self) -> str:

@@ -135,9 +135,10 @@ def _case_lines(view: ReportView, *, verbose: bool) -> Iterator[Line]:
 
 
 def _is_loud(row: Row) -> bool:
-    """Return whether a row moved, and not only for information."""
+    """Return whether a row moved, and not only for information, or looks slower."""
     moved = traits(row.comparison.status).group == "moved"
-    return moved and row.comparison.gate != "info" and not row.comparison.follows
+    informs = row.comparison.gate == "info" or row.comparison.follows
+    return (moved and not informs) or row.looks_slower
 
 
 def compared_lines(rows: Sequence[Row], verbose: bool) -> Iterator[Line]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
-from perfci.finding import LOOKS_SLOWER, NOTHING_EXERCISED, Reason
+from perfci.finding import NOTHING_EXERCISED, Reason
 from perfci.model.report import Report
 from perfci.model.run import Side
 from perfci.model.words import WARNINGS, reason_words, words
 from perfci.report.modes import ModeTable, mode_tables
 from perfci.report.outline import Outline, shown_failures
 from perfci.report.why import CaseWhy, whys
-from perfci.units import counted, format_change, format_duration, format_share
+from perfci.units import counted, format_duration, format_share
 from perfci.verdict.decision import lost_metrics
 from perfci.verdict.policy import worsening
 
@@ -186,14 +186,12 @@ def _open(rows: Outline) -> str:
     every = rows.report.verdict.findings
     if not every:
         return f"no verdict on {counted(rows.cases, 'case')}"
-    if slower := [reason for reason in every if reason.code == LOOKS_SLOWER]:
-        ratio = slower[0].arguments.get("ratio")
-        change = format_change(ratio) if isinstance(ratio, float) else ""
-        first = f"{slower[0].case} {slower[0].metric} {change}"
+    if slower := [row for row in rows.rows if row.looks_slower]:
+        first = f"{slower[0].case} {slower[0].metric} {slower[0].change}"
         return f"looks slower, not decided: {first}{_more(slower)}"
     if every[0].code != "undecided":
-        more = f" ({_more(every).strip()})" if _more(every) else ""
-        return _deciding(rows, every[0]) + more
+        more = _more([reason for reason in every if reason.code == every[0].code])
+        return _deciding(rows, every[0]) + (f" ({more.strip()})" if more else "")
     open_rows = [reason for reason in every if reason.code == "undecided"]
     cases = len({reason.case for reason in open_rows})
     first = f"{open_rows[0].case} {open_rows[0].metric}"

@@ -35,7 +35,7 @@ _STANDS_FOR_CASE = "latency_p50"
 """Metric of a row that stands for a whole case. Every case has this metric."""
 _NOISE_P = 0.01
 """A row of which p alone is below this looks slower by more than noise."""
-_FAR_SLOWER = math.log(10.0)
+_FAR_SLOWER = math.log(4.0)
 """Log of a single pair's ratio that is more than noise."""
 _MOST_NAMES = 3
 """Largest number of cases that a reason names."""
@@ -297,7 +297,11 @@ def _undecided(
         for row in rows
         if row.status == "inconclusive"
         and row.gate == "fail"
-        and (policy.undecided(row.metric) == "inconclusive" or _looks_regressed(row))
+        and (
+            policy.undecided(row.metric) == "inconclusive"
+            or _looks_regressed(row)
+            or (row.pairs > 1 and _slower_in_each_pair(row))
+        )
         and not (excludes_regression(row) or _lost_its_gate(row))
     ]
     undecided.sort(key=lambda reason: reason.code != LOOKS_SLOWER)
@@ -329,22 +333,30 @@ def _looks_regressed(row: Comparison) -> bool:
 def _looks_slower(row: Comparison) -> bool:
     """Say whether an undecided row is worse by its threshold, and by more than noise is.
 
-    Its p alone, not corrected, is below 1 %. With too few rounds for a p that counts, each pair is
-    worse by the threshold, and a single pair is ten times worse. docs/statistics.md has how often
-    identical cases look so.
+    Its p alone, not corrected, is below 1 %, or it has too few rounds for a p that counts, and
+    looks slower in each. docs/statistics.md has how often identical cases look so.
     """
-    worse = worsening(row)
-    if row.method != "paired_t" or not worse.looks_worse:
+    if row.method != "paired_t" or not worsening(row).looks_worse:
         return False
-    if _looks_regressed(row):
+    if _looks_regressed(row) or _slower_in_each_pair(row):
         return True
-    pairs = pair_changes(row)
-    if len(pairs) < DECIDING_ROUNDS:
-        sign = 1.0 if row.direction == "lower" else -1.0
-        if len(pairs) == 1 and row.difference is None:
-            return sign * pairs[0] >= _FAR_SLOWER
-        return len(pairs) > 1 and all(sign * pair >= worse.threshold for pair in pairs)
-    return row.p is not None and row.p < _NOISE_P
+    enough = len(pair_changes(row)) >= DECIDING_ROUNDS
+    return enough and row.p is not None and row.p < _NOISE_P
+
+
+def _slower_in_each_pair(row: Comparison) -> bool:
+    """Say whether each pair is worse by the threshold, of pairs too few for a p that counts.
+
+    A single pair has to be four times worse.
+    """
+    pairs, least = pair_changes(row), worsening(row).threshold
+    if len(pairs) == 1:
+        least = _FAR_SLOWER if row.difference is None else math.inf
+    elif len(pairs) == 2:
+        least *= 2.0
+    sign = 1.0 if row.direction == "lower" else -1.0
+    few = row.method == "paired_t" and 0 < len(pairs) < DECIDING_ROUNDS
+    return few and all(sign * pair >= least for pair in pairs)
 
 
 def _left_open(rows: Sequence[Comparison]) -> list[Reason]:

@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from rich.cells import cell_len
 
+from perfci.finding import LOOKS_SLOWER, Reason
+from perfci.model.report import Verdict
 from perfci.report.rows import BLAME, Row
 from perfci.report.terminal import render_terminal
-from tests.report.examples import EAGER, alone_report, hostile_report, passing_report, rich_report
+from perfci.report.view import ReportView
+from tests.report.examples import (
+    EAGER,
+    alone_report,
+    hostile_report,
+    passing_report,
+    rich_report,
+)
+from tests.report.examples import row as row_of
 
 REPORTS = {"fail": rich_report, "pass": passing_report, "run": alone_report}
 
@@ -59,3 +70,24 @@ def test_verbose_names_the_likely_cause_of_each_row_in_a_sentence() -> None:
         rows = [row for row in report.results if Row(row).cause == cause]
         assert text.count(f"likely cause: {blame}") == len(rows)
     assert "blame" not in text
+
+
+def test_a_row_that_looks_slower_is_shown_with_its_numbers() -> None:
+    slower = row_of(EAGER, "cold_start", 0.2, 1.8, "inconclusive")
+    report = replace(
+        passing_report(),
+        results=(*passing_report().results, slower),
+        verdict=Verdict("inconclusive", (Reason(LOOKS_SLOWER, EAGER, "cold_start"),)),
+    )
+    text = render_terminal(report, 100, False)
+    assert re.search("inconclusive +cold_start +200 ms → 1.8 s", text), text
+
+
+def test_a_failure_counts_no_reasons_of_another_kind() -> None:
+    reasons = (
+        Reason("failed-on-base", EAGER),
+        Reason("interrupted"),
+        Reason("failed-on-base", "third"),
+    )
+    report = replace(passing_report(), verdict=Verdict("error", reasons))
+    assert ReportView(report).headline.endswith(" (and 1 more)")
