@@ -25,7 +25,7 @@ from perfci.stats.t_tests import Resolution, variance
 from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.policy import Policy
 from perfci.verdict.row_status import adjust
-from perfci.verdict.sampled_comparisons import pair_values
+from perfci.verdict.sampled_comparisons import pair_values, paired_workers
 from perfci.verdict.shards import scaled_family
 from perfci.version import CALIBRATION_SCHEMA
 
@@ -106,12 +106,10 @@ class Pairs:
 
         The values of a pair are those that comparisons use: of bursts side by side.
         """
-        before = {output.round: output for output in self.base if metric in output.values}
-        after = {output.round: output for output in self.head if metric in output.values}
-        pairs = (
-            pair_values(before[number], after[number], metric)
-            for number in sorted(before.keys() & after.keys())
+        having = (
+            [each for each in side if metric in each.values] for side in (self.base, self.head)
         )
+        pairs = (pair_values(*pair, metric) for pair in paired_workers(*having))
         return tuple(
             math.log(head) - math.log(base) for base, head in pairs if base > 0.0 and head > 0.0
         )

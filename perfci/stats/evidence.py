@@ -164,30 +164,27 @@ class _Scale:
         if self.kind == "share" and self.base_mean is not None:
             code = "arithmetic-means" if self.base_mean > 0.0 else "no-ratio-of-mean"
             findings += (finding(code),)
-        ratio, ratio_lo, ratio_hi = map(self._ratio, (test.estimate, test.lo, test.hi))
-        absolute = self.kind == "difference"
-        estimate_only = replace(
-            NO_EVIDENCE,
+        if not enough:
+            test, welch_p, effect = TTest(test.estimate), None, None
+        ends = test.estimate, test.lo, test.hi
+        ratio, ratio_lo, ratio_hi = map(self._ratio, ends)
+        change, change_lo, change_hi = ends if self.kind == "difference" else (None, None, None)
+        return Evidence(
             method=method,
             ratio=ratio,
-            difference=test.estimate if absolute else None,
-            findings=findings,
-            confidence=confidence,
-        )
-        if not enough:
-            return estimate_only
-        return replace(
-            estimate_only,
             ratio_lo=ratio_lo,
             ratio_hi=ratio_hi,
-            difference_lo=test.lo if absolute else None,
-            difference_hi=test.hi if absolute else None,
+            difference=change,
+            difference_lo=change_lo,
+            difference_hi=change_hi,
             p=test.p,
             welch_p=welch_p,
             cohens_d=effect,
             detectable=self._detectable(test, alpha),
             se=test.se,
             df=test.df,
+            findings=findings,
+            confidence=confidence,
         )
 
     def _ratio(self, estimate: float | None) -> float | None:

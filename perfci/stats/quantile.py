@@ -14,10 +14,8 @@ def quantile(values: Sequence[float], q: float) -> float:
     Linear interpolation between order statistics at ``(n - 1) q``: type 7 of Hyndman & Fan
     1996, The American Statistician 50:361-365, which numpy uses too.
     """
-    if not values:
-        raise ValueError("a quantile of no values")
-    if not 0.0 <= q <= 1.0:
-        raise ValueError(f"{q} is no share between 0 and 1")
+    if not (values and 0.0 <= q <= 1.0):
+        raise ValueError(f"there are no values, or no share between 0 and 1: {q}")
     return _between(sorted(values), (len(values) - 1) * q)
 
 
@@ -31,10 +29,6 @@ def tail_quantile(values: Sequence[float], q: float) -> float:
     that the interval of eight workers held the true one in 87 % of runs. For q = 0.5 it is
     the median.
     """
-    if not values:
-        raise ValueError("a quantile of no values")
-    if not 0.0 <= q <= 1.0:
-        raise ValueError(f"{q} is no share between 0 and 1")
     position = (len(values) + 1.0 / 3.0) * q - 2.0 / 3.0
     return _between(sorted(values), min(max(position, 0.0), len(values) - 1.0))
 
@@ -69,8 +63,6 @@ def samples_needed(q: float, confidence: float = 0.95) -> int:
     The median and the quantiles below it need one sample: a slow benchmark may have time for one
     call only, and the spread that counts is the spread between workers.
     """
-    if not 0.0 <= q < 1.0:
-        raise ValueError(f"{q} is no quantile that samples can reach")
     if q <= 0.5:
         return 1
     return math.ceil(math.log1p(-confidence) / math.log(q))

@@ -12,12 +12,12 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from perfci.finding import NO_EVIDENCE, Evidence, Finding, finding
-from perfci.metrics import METRICS, Ruling, rulings
+from perfci.metrics import METRICS, rulings
 from perfci.metrics.accuracy import comparable
 from perfci.model import inherited
 from perfci.model.case import Case, Metric
 from perfci.model.measuring import AGREEING_ROUNDS, DECIDING_ROUNDS, WorkerOutput
-from perfci.model.report import Comparison, Estimate
+from perfci.model.report import Comparison
 from perfci.model.status import Status
 from perfci.stats.quantile import upper_median
 from perfci.stats.t_tests import DayShift, no_evidence, sign_flip_p
@@ -27,6 +27,7 @@ from perfci.verdict.sampled_comparisons import (
     Values,
     compare_pairs,
     compare_unpaired,
+    paired_workers,
     with_calls,
 )
 
@@ -81,8 +82,9 @@ def compare_case(
         before, after = Values.of(base, metric.name), Values.of(head, metric.name)
         ruling = ruled.get(metric.name)
         if ruling and (ruling.ratio is None or ruling.ratio > 1.0 + metric.threshold):
-            sides = (side.exact_estimate() if side.values else None for side in (before, after))
-            rows.append(without_numbers(empty, ruling, *sides))
+            row = empty.noting(ruling.finding, method="exact", status=ruling.status)
+            sides = before.exact_estimate(), after.exact_estimate()
+            rows.append(replace(row, base=sides[0], head=sides[1], ratio=ruling.ratio))
         elif before.values and after.values:
             compared[metric.name] = metric
             sessions = None if paired else _by_session(base, base_sessions, metric.name)
@@ -92,12 +94,13 @@ def compare_case(
                 row = replace(row, caveat=throttled or row.caveat)
             rows.append(replace(row, disturbance=disturbance))
         elif before.values and head and (empty.gate == "fail" or metric.name not in METRICS):
-            rows.append(_vanished(empty, before, head))
-        elif metric.name not in METRICS and (lacking := _lacking(metric.name, base, head)):
-            estimate = after.exact_estimate() if after.values else None
-            rows.append(empty.noting(lacking, head=estimate))
-    rows = _with_threads(_with_thresholds(rows, compared))
-    return tuple(rows if _more_imbalanced(rows) else map(_without_blame, rows))
+            why = _reason_for_lack(metric.name, head) or "head's workers reported none"
+            estimate = before.estimate(logarithmic=True)
+            rows.append(empty.noting(finding("base-only", why=why), base=estimate))
+        elif metric.name not in METRICS and (why := _reason_for_lack(metric.name, (*base, *head))):
+            lacking = finding("no-value", metric=metric.name, why=why)
+            rows.append(empty.noting(lacking, head=after.exact_estimate()))
+    return _with_blame(_with_threads(_with_thresholds(rows, compared)))
 
 
 def _compare_values(
@@ -116,7 +119,7 @@ def _compare_values(
     base, head = sides
     if metric.kind == "exact" and is_exact(metric, base.values, head.values):
         threshold = threshold_at(metric, upper_median(base.values))
-        row = _exact_row(replace(empty, threshold=threshold), metric, base, head)
+        row = _compare_exactly(replace(empty, threshold=threshold), metric, base, head)
     elif sessions is None:
         row = compare_pairs(empty, metric, policy, base, head)
     else:
@@ -190,8 +193,7 @@ def empty_row(case: str, metric: Metric, status: Status, *findings: Finding) -> 
 
 def delayed_more(base: Sequence[WorkerOutput], head: Sequence[WorkerOutput]) -> Finding | None:
     """Return a finding if a test by rounds shows that head's bursts were delayed more often."""
-    before = {output.round: output for output in base}
-    pairs = [(before[output.round], output) for output in head if output.round in before]
+    pairs = paired_workers(base, head)
     p = sign_flip_p([after.bursts_delayed - prior.bursts_delayed for prior, after in pairs])
     if p > _DELAY_ALPHA:
         return None
@@ -245,18 +247,17 @@ def _with_thresholds(
     return [replace(row, threshold=threshold(row)) for row in rows]
 
 
-def _more_imbalanced(rows: Iterable[Comparison]) -> bool:
-    """Say whether the whole interval shows that head's ranks are less equal than base's."""
-    return any(
-        row.metric == "rank_imbalance" and row.ratio_lo is not None and row.ratio_lo > 1.0
+def _with_blame(rows: Sequence[Comparison]) -> tuple[Comparison, ...]:
+    """Return the rows. Their findings on a slow rank are left out if equal ranks may show it, too.
+
+    It counts if the whole interval shows that head's ranks are less equal than base's.
+    """
+    if any(row.metric == "rank_imbalance" and (row.ratio_lo or 0.0) > 1.0 for row in rows):
+        return tuple(rows)
+    return tuple(
+        replace(row, findings=tuple(each for each in row.findings if each.code != "slow-rank"))
         for row in rows
     )
-
-
-def _without_blame(row: Comparison) -> Comparison:
-    """Return ``row`` without its finding on a slow rank: among equal ranks it is chance."""
-    kept = tuple(finding for finding in row.findings if finding.code != "slow-rank")
-    return row if kept == row.findings else replace(row, findings=kept)
 
 
 def _with_threads(rows: Sequence[Comparison]) -> list[Comparison]:
@@ -312,25 +313,9 @@ def _metrics(case: Case, outputs: Sequence[WorkerOutput], policy: Policy) -> Ite
         yield policy.for_case(metric, case.id, case.thresholds)
 
 
-def _exact_row(empty: Comparison, metric: Metric, base: Values, head: Values) -> Comparison:
-    if problem := no_evidence((*base.values, *head.values)):
-        return empty.noting(problem, method="exact")
-    empty = replace(empty, base=base.exact_estimate(), head=head.exact_estimate())
-    return compare_exactly(empty, metric, base.values, head.values)
-
-
-def _lacking(
-    metric: str, base: Sequence[WorkerOutput], head: Sequence[WorkerOutput]
-) -> Finding | None:
-    """Return why base, or each side, has no value of a benchmark's own metric, if it says so."""
-    reasons = [output.missing[metric] for output in (*base, *head) if metric in output.missing]
-    return finding("no-value", metric=metric, why=reasons[0]) if reasons else None
-
-
-def _vanished(empty: Comparison, base: Values, head: Sequence[WorkerOutput]) -> Comparison:
-    reasons = [output.missing[empty.metric] for output in head if empty.metric in output.missing]
-    why = reasons[0] if reasons else "head's workers reported none"
-    return empty.noting(finding("base-only", why=why), base=base.estimate(logarithmic=True))
+def _reason_for_lack(metric: str, outputs: Iterable[WorkerOutput]) -> str:
+    """Return the first reason why a worker lacks the metric, or an empty text."""
+    return next((each.missing[metric] for each in outputs if metric in each.missing), "")
 
 
 def _disturbance(outputs: Iterable[WorkerOutput]) -> str:
@@ -367,29 +352,31 @@ def _agree(metric: Metric, values: Sequence[float]) -> bool:
     return lo == hi or (lo > 0.0 and math.log(hi / lo) <= most)
 
 
-def compare_exactly(
-    empty: Comparison, metric: Metric, base: Sequence[float], head: Sequence[float]
-) -> Comparison:
+def _compare_exactly(empty: Comparison, metric: Metric, base: Values, head: Values) -> Comparison:
     """Return the row ``empty`` with the change of the upper medians of workers that agree.
 
     Medians, not means: a mean need not be a value that was seen. An exact change is its own
     interval.
     """
-    before, after = upper_median(base), upper_median(head)
+    empty = replace(empty, method="exact")
+    if problem := no_evidence((*base.values, *head.values)):
+        return empty.noting(problem)
+    empty = replace(empty, base=base.exact_estimate(), head=head.exact_estimate())
+    before, after = upper_median(base.values), upper_median(head.values)
     if metric.absolute:
         change = after - before
         row = replace(empty, difference=change, difference_lo=change, difference_hi=change)
-        return replace(row, method="exact", status=_status_of(row))
+        return replace(row, status=_status_of(row))
     if metric.floor is not None and min(before, after) < metric.floor:
         before, after = max(before, metric.floor), max(after, metric.floor)
         empty = empty.noting(finding("below-floor", floor=metric.floor))
     if before != after and min(before, after) <= 0.0:
         worse = (after > before) == (metric.direction == "lower")
         moved: Status = "regressed" if worse else "improved"
-        return empty.noting(finding("no-ratio"), method="exact", status=moved)
+        return empty.noting(finding("no-ratio"), status=moved)
     ratio = 1.0 if before == after else after / before
     row = replace(empty, ratio=ratio, ratio_lo=ratio, ratio_hi=ratio)
-    return replace(row, method="exact", status=_status_of(row))
+    return replace(row, status=_status_of(row))
 
 
 def _status_of(row: Comparison) -> Status:
@@ -414,17 +401,3 @@ def exact_status_at(row: Comparison, threshold: float) -> Status:
     base_lo, base_hi, head_lo, head_hi = (math.nan if end is None else end for end in ends)
     agree = base_hi < head_lo or head_hi < base_lo or not row.threshold
     return status if agree or status == "unchanged" else "inconclusive"
-
-
-def without_numbers(
-    empty: Comparison, ruling: Ruling, base: Estimate | None, head: Estimate | None
-) -> Comparison:
-    """Return the row of a metric whose numbers don't count: both sides, and the ruling's status."""
-    return empty.noting(
-        ruling.finding,
-        method="exact",
-        status=ruling.status,
-        base=base,
-        head=head,
-        ratio=ruling.ratio,
-    )

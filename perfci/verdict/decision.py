@@ -65,17 +65,10 @@ def failure_rows(
         reasons = dict.fromkeys(failed_finding(failure) for failure in failures_of_case)
         status: Status = "new" if case in new and case in on_base else "failed"
         rows.append(placeholder(case, status, policy, *reasons))
-    one_sided: tuple[tuple[Sequence[str], Status, Finding], ...] = (
-        (removed, "removed", finding("absent", side="head")),
-        (new, "new", finding("absent", side="base")),
-    )
-    rows += [
-        placeholder(case, status, policy, why)
-        for cases, status, why in one_sided
-        for case in cases
-        if case not in by_case
-    ]
-    return tuple(rows)
+    lacks_head, lacks_base = (finding("absent", side=side) for side in ("head", "base"))
+    gone = [placeholder(case, "removed", policy, lacks_head) for case in removed]
+    added = [placeholder(case, "new", policy, lacks_base) for case in new]
+    return (*rows, *(row for row in (*gone, *added) if row.case not in by_case))
 
 
 def failed_on_base(failures: Iterable[Failure]) -> dict[str, Failure]:
@@ -255,13 +248,10 @@ def _errors(
     )
     broken |= dict.fromkeys(_broken_on_both(failures, policy, allowed=False))
     broken |= dict.fromkeys(_row_reason("no-number", row) for row in rows if _lost_its_gate(row))
-    if any(map(was_measured, rows)):
-        return tuple(broken)
-    if any(traits(row.status).answers or row.status == "untouched" for row in rows):
-        return tuple(broken)
-    if failed_on_base(failures):
-        return tuple(broken)
-    return (*broken, Reason("nothing-measured"))
+    has_results = failed_on_base(failures) or any(
+        was_measured(row) or traits(row.status).answers or row.status == "untouched" for row in rows
+    )
+    return tuple(broken) if has_results else (*broken, Reason("nothing-measured"))
 
 
 def _lost_its_gate(row: Comparison) -> bool:
@@ -291,9 +281,7 @@ def _undecided(
         if case not in new
     ]
     undecided = [
-        _row_reason(
-            LOOKS_SLOWER if _looks_slower(row) else "undecided", row, **_interval_arguments(row)
-        )
+        _undecided_reason(row)
         for row in rows
         if row.status == "inconclusive"
         and row.gate == "fail"
@@ -311,16 +299,11 @@ def _undecided(
         for remark in row.findings
         if remark.code == DONE_ONCE
     ]
-    left_open = _left_open(rows)
-    compared = any(map(was_measured, rows))
+    reasons = [*on_base_alone, *undecided, *_left_open(rows)]
     uncompared = sum(traits(row.status).answers for row in rows)
-    nothing = (
-        (Reason("nothing-to-compare-with", arguments={"new": uncompared}),)
-        if uncompared and not (compared or undecided or left_open or on_base_alone)
-        else ()
-    )
-    ended = (Reason("interrupted"),) if interrupted else ()
-    return (*ended, *on_base_alone, *undecided, *left_open, *nothing)
+    if uncompared and not reasons and not any(map(was_measured, rows)):
+        reasons = [Reason("nothing-to-compare-with", arguments={"new": uncompared})]
+    return (Reason("interrupted"), *reasons) if interrupted else tuple(reasons)
 
 
 def _looks_regressed(row: Comparison) -> bool:
@@ -389,17 +372,14 @@ def _change_reason(row: Comparison, *, warns: bool) -> Reason:
     if row.difference is None and row.head is None:
         # graph breaks, where there is no graph on head to count them in
         return _row_reason("warned-uncounted" if warns else "uncounted", row)
-    change: dict[str, Plain]
-    if row.difference is not None:
-        change = {"difference": row.difference, "unit": row.unit}
-    elif row.ratio is not None:
+    change: dict[str, Plain | None] = {"difference": row.difference, "unit": row.unit}
+    if row.difference is None and row.ratio is not None:
         change = {"ratio": row.ratio}
-    else:
-        sides = {"before": row.base, "after": row.head}
-        centers = {name: side.center if side else None for name, side in sides.items()}
-        change = {name: center for name, center in centers.items() if center is not None}
-        change["unit"] = row.unit
-    arguments = {**change, "threshold": row.threshold}
+    elif row.difference is None:
+        before, after = (side.center if side else None for side in (row.base, row.head))
+        change = {"before": before, "after": after, "unit": row.unit}
+    known = {name: value for name, value in change.items() if value is not None}
+    arguments = {**known, "threshold": row.threshold}
     return Reason("warned" if warns else "regressed", row.case, row.metric, arguments)
 
 
@@ -412,11 +392,12 @@ def _acceptance_reason(row: Comparison) -> Reason:
     return Reason("accepted", row.case, row.metric, {**arguments, **why})
 
 
-def _interval_arguments(row: Comparison) -> dict[str, Plain]:
-    """Return the estimate and the interval of an undecided change, as arguments of a reason."""
+def _undecided_reason(row: Comparison) -> Reason:
+    """Return an undecided row as a reason, with its estimate and interval if it has them."""
+    code = LOOKS_SLOWER if _looks_slower(row) else "undecided"
     if row.ratio is None or row.ratio_lo is None or row.ratio_hi is None:
-        return {}
-    return {"ratio": row.ratio, "lo": row.ratio_lo, "hi": row.ratio_hi}
+        return _row_reason(code, row)
+    return _row_reason(code, row, ratio=row.ratio, lo=row.ratio_lo, hi=row.ratio_hi)
 
 
 def _row_reason(code: str, row: Comparison, **arguments: Plain) -> Reason:

@@ -85,27 +85,27 @@ def _with_tails(rows: Sequence[Comparison]) -> tuple[Comparison, ...]:
     """
     medians = {row.case: row for row in rows if row.metric == "latency_p50" and row.ratio}
     tails: dict[str, dict[str, Plain]] = {}
-    final = []
     for row in rows:
         middle = medians.get(row.case)
-        if middle and row.ratio and row.metric in TAILS and _follows(row, middle):
-            tails.setdefault(row.case, {})[TAILS[row.metric]] = row.ratio
-            final.append(row.noting(finding(FOLLOWS, metric=middle.metric)))
-        else:
-            final.append(row)
-    return tuple(
-        row.noting(finding("tails", **tails[row.case]))
-        if row is medians.get(row.case) and row.case in tails
-        else row
-        for row in final
-    )
+        if row.metric in TAILS and row.ratio and middle and _follows(row, middle):
+            tails.setdefault(row.case, {})[row.metric] = row.ratio
+
+    def with_tail(row: Comparison) -> Comparison:
+        of_case = tails.get(row.case, {})
+        if row.metric in of_case:
+            return row.noting(finding(FOLLOWS, metric="latency_p50"))
+        if row is medians.get(row.case) and of_case:
+            shown = {TAILS[metric]: ratio for metric, ratio in of_case.items()}
+            return row.noting(finding("tails", **shown))
+        return row
+
+    return tuple(map(with_tail, rows))
 
 
 def _follows(tail: Comparison, middle: Comparison) -> bool:
     if tail.status != middle.status or tail.status not in {"regressed", "improved"}:
         return False
-    apart = math.log((tail.ratio or 1.0) / (middle.ratio or 1.0))
-    return abs(apart) < worsening(tail).threshold
+    return abs(worsening(tail).change - worsening(middle).change) < worsening(tail).threshold
 
 
 def _adjusted_p(rows: Sequence[Comparison], scale: float) -> list[float | None]:

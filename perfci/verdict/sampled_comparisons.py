@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from perfci.finding import DONE_ONCE, Evidence, finding
+from perfci.finding import DONE_ONCE, Evidence, Finding, finding
 from perfci.model import inherited
 from perfci.model.case import Metric
 from perfci.model.measuring import DECIDING_ROUNDS, WorkerOutput
@@ -64,22 +64,12 @@ class Values:
         lo, hi = (summary.lo, summary.hi) if count >= DECIDING_ROUNDS else (None, None)
         return Estimate(summary.center, lo, hi, count, self.samples, _shown(self.values))
 
-    def exact_estimate(self) -> Estimate:
+    def exact_estimate(self) -> Estimate | None:
         """Return the upper median. ``lo`` and ``hi`` are the workers' extremes, not an interval."""
+        if not self.values:
+            return None
         center, lo, hi = upper_median(self.values), min(self.values), max(self.values)
         return Estimate(center, lo, hi, len(self.values), self.samples)
-
-
-def with_pairs(row: Comparison, base: Values, head: Values) -> Comparison:
-    """Return ``row`` with all pairs' values, or with none if one of them isn't finite."""
-    before, after = _shown(base.values), _shown(head.values)
-    if not (before and after and row.base and row.head):
-        before = after = ()
-    return replace(
-        row,
-        base=replace(row.base, values=before) if row.base else None,
-        head=replace(row.head, values=after) if row.head else None,
-    )
 
 
 def with_calls(row: Comparison, before: Values | None, after: Values) -> Comparison:
@@ -97,15 +87,15 @@ def with_calls(row: Comparison, before: Values | None, after: Values) -> Compari
     )
     centers = [side.center for side in (base, head) if side and side.center is not None]
     idle = [center for center in centers if center < _IDLE_S]
-    remarks = (finding("does-nothing", seconds=max(idle)),) if idle else ()
-    once = [pair for side in (before, after) if side and (pair := _done_once(side.outputs))]
-    if once:
-        remarks = (finding(DONE_ONCE, warm=once[-1][0], early=once[-1][1]),)
+    remarks = [finding("does-nothing", seconds=max(idle))] if idle else []
+    for side in (before, after):
+        if side and (once := _done_once(side.outputs)):
+            remarks = [once]
     return replace(row, base=base, head=head, findings=(*remarks, *row.findings))
 
 
-def _done_once(outputs: Sequence[WorkerOutput]) -> tuple[float, float] | None:
-    """Return the times of a warm and an early call, if a warm call can't do what an early one does.
+def _done_once(outputs: Sequence[WorkerOutput]) -> Finding | None:
+    """Return a remark if a warm call can't do what an early one does.
 
     None if something is compiled, or runs on a device: then the early calls have work of their own.
     """
@@ -113,8 +103,9 @@ def _done_once(outputs: Sequence[WorkerOutput]) -> tuple[float, float] | None:
     if not calls or any(_STARTS_WITH_MORE & output.values.keys() for output in outputs):
         return None
     warm, early = median([output.values[_CALL] for output in outputs]), max(calls)
-    idle = max(_IDLE_S, early / _ONCE)
-    return (warm, early) if warm < idle and early >= _LEAST_ONCE_S else None
+    if warm >= max(_IDLE_S, early / _ONCE) or early < _LEAST_ONCE_S:
+        return None
+    return finding(DONE_ONCE, warm=warm, early=early)
 
 
 def _quantiles(outputs: Sequence[WorkerOutput]) -> tuple[float, ...]:
@@ -135,6 +126,15 @@ def _shown(values: Sequence[float]) -> tuple[float, ...]:
     if not all(map(math.isfinite, values)):
         return ()
     return tuple(float(f"{value:.6g}") for value in values[:MOST_VALUES])
+
+
+def paired_workers(
+    base: Iterable[WorkerOutput], head: Iterable[WorkerOutput]
+) -> list[tuple[WorkerOutput, WorkerOutput]]:
+    """Return both sides' workers of each round that has both, in order."""
+    before = {output.round: output for output in base}
+    pairs = [(before[output.round], output) for output in head if output.round in before]
+    return sorted(pairs, key=lambda pair: pair[1].round)
 
 
 def pair_values(base: WorkerOutput, head: WorkerOutput, metric: str) -> tuple[float, float]:
@@ -167,16 +167,16 @@ def compare_pairs(
     empty: Comparison, metric: Metric, policy: Policy, base: Values, head: Values
 ) -> Comparison:
     """Return the row ``empty`` with the evidence of rounds; each round is a pair of workers."""
-    before = {output.round: output for output in base.outputs}
-    after = {output.round: output for output in head.outputs}
-    rounds = sorted(before.keys() & after.keys())
-    alone = sorted(before.keys() ^ after.keys())
+    alone = {each.round for each in base.outputs} ^ {each.round for each in head.outputs}
     if alone:
-        which = ", ".join(map(str, alone))
+        which = ", ".join(map(str, sorted(alone)))
         empty = empty.noting(finding("round-on-one-side", which=which))
-    pairs = [pair_values(before[number], after[number], metric.name) for number in rounds]
-    base = Values(tuple(before[number] for number in rounds), tuple(pair[0] for pair in pairs))
-    head = Values(tuple(after[number] for number in rounds), tuple(pair[1] for pair in pairs))
+    pairs = paired_workers(base.outputs, head.outputs)
+    values = [pair_values(*pair, metric.name) for pair in pairs]
+    base, head = (
+        Values(tuple(pair[side] for pair in pairs), tuple(pair[side] for pair in values))
+        for side in (0, 1)
+    )
     base, head = base.at_least(metric.floor), head.at_least(metric.floor)
     speeds = speeds_of(metric, base.values, head.values)
     sides = at_one_speed(base.values, head.values, speeds)
@@ -189,14 +189,14 @@ def compare_pairs(
         confidence=policy.confidence(metric),
         speeds=speeds,
     )
-    servers = [before[number].server for number in rounds]
+    servers = [output.server for output in base.outputs]
     caveat = caveat_of_rounds(*sides, evidence.ratio) or caveat_of_servers(*sides, servers)
     if speeds:
         empty = empty.noting(speeds_finding(speeds))
     row = _tested(empty, metric, evidence, base, head)
-    if _has_logs(metric, base, head) and evidence.ratio is not None and len(rounds) > 1:
+    if _has_logs(metric, base, head) and evidence.ratio is not None and len(pairs) > 1:
         row = _at_typical_round(row, base, head, evidence.ratio)
-    return replace(with_pairs(row, base, head), caveat=caveat)
+    return replace(row, caveat=caveat)
 
 
 def _at_typical_round(row: Comparison, base: Values, head: Values, ratio: float) -> Comparison:
@@ -207,15 +207,14 @@ def _at_typical_round(row: Comparison, base: Values, head: Values, ratio: float)
     """
     logs = [math.log(b) + math.log(h) for b, h in zip(base.values, head.values, strict=True)]
     level = math.exp(median(logs) / 2.0)
-    sides = (row.base, level / math.sqrt(ratio)), (row.head, level * math.sqrt(ratio))
-    before, after = (side and _centred(side, center) for side, center in sides)
-    return replace(row, base=before, head=after)
 
+    def centred(side: Estimate | None, center: float) -> Estimate | None:
+        if side is None or side.lo is None or side.hi is None:
+            return side and replace(side, center=center)
+        return replace(side, center=center, lo=min(side.lo, center), hi=max(side.hi, center))
 
-def _centred(side: Estimate, center: float) -> Estimate:
-    if side.lo is None or side.hi is None:
-        return replace(side, center=center)
-    return replace(side, center=center, lo=min(side.lo, center), hi=max(side.hi, center))
+    root = math.sqrt(ratio)
+    return replace(row, base=centred(row.base, level / root), head=centred(row.head, level * root))
 
 
 def compare_unpaired(
