@@ -15,7 +15,7 @@ from perfci.forges.posting import MeasuredHead, check_content, conclusion, verdi
 from perfci.model.report import Verdict
 from perfci.report.exporters.markdown import render as render_markdown
 from tests.forges.github.conftest import report_of
-from tests.report.examples import hostile_report, passing_report
+from tests.report.examples import hostile_report, passing_report, row
 from tests.report.hostile import NAMES
 
 PLACE = MeasuredHead("b" * 40, 7, "main")
@@ -64,7 +64,8 @@ def test_what_could_not_be_decided_fails_only_where_strict() -> None:
 
 def test_what_looks_slower_fails_strict_or_not() -> None:
     slower = Reason(LOOKS_SLOWER, "work", "latency_p50", {"ratio": 1.745, "lo": 0.9, "hi": 3.1})
-    report = report_of(verdict=Verdict("inconclusive", (slower, stated("noise"))))
+    rows = (row("work", "latency_p50", 1e-3, 1.745e-3, "inconclusive"),)
+    report = report_of(results=rows, verdict=Verdict("inconclusive", (slower, stated("noise"))))
     assert conclusion([report]) == "failure"
     assert exit_code(report, strict=False) == EXIT_NO_VERDICT
     said = "looks slower, not decided: work latency_p50 +74.5 %"
