@@ -11,7 +11,7 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 from multiprocessing.connection import Connection
@@ -55,63 +55,65 @@ class RankTrouble:
     message: str
 
 
+class ScriptEnded(Exception):
+    """Reason why a script made fewer steps than were ordered."""
+
+
 class Orders:
-    """The worker's orders to a rank, and the rank's answers."""
+    """The worker's orders to a rank, and the rank's answers.
+
+    Whoever makes a step sets its ``output``, or the ``error`` that it raised.
+    """
 
     def __init__(self, channel: Connection, number: int) -> None:
         self._channel = channel
         self._number = number
-        self._pending: Generator[None, Any, Any] | None = None
         self.output: Any = None
-        """Output of the last step, for the order that it was made for."""
+        self.error: BaseException | None = None
 
-    def want_step(self, rank: Rank) -> bool:
-        """Carry out orders until one needs a step. Return False if the worker has hung up."""
+    def steps(self, rank: Rank) -> Iterator[None]:
+        """Carry out orders until the worker hangs up. Yield whenever one needs a step."""
         while True:
-            order: Any = None
-            if self._pending is None:
-                try:
-                    order = self._channel.recv()
-                except (EOFError, ConnectionError):
-                    return False
             try:
-                if self._begin(rank, order) if order else self._go_on():
-                    return True
+                name, *arguments = self._channel.recv()
+            except (EOFError, ConnectionError):
+                return
+            try:
+                answer = getattr(rank, name)(*arguments)
+                if isinstance(answer, Generator):
+                    answer = yield from self._given_steps(answer)
+            except GeneratorExit:  # in a fork of the rank, which must not answer
+                raise
             except BaseException as error:  # noqa: BLE001 (user code may raise anything: reported)
                 self.fail(error)
+            else:
+                self._channel.send(answer)
 
-    def _begin(self, rank: Rank, order: Sequence[Any]) -> bool:
-        result: Any = getattr(rank, order[0])(*order[1:])
-        if isinstance(result, Generator):
-            self._pending = result
-            return self._go_on()
-        self._channel.send(result)
-        return False
-
-    def _go_on(self) -> bool:
-        assert self._pending  # noqa: S101 (both callers have seen to that)
-        output, self.output = self.output, None  # not kept while this process waits
-        try:
-            self._pending.send(output)
-        except StopIteration as end:
-            self._pending = None
-            self._channel.send(end.value)
-            return False
-        return True
+    def _given_steps(self, order: Generator[None, Any, Any]) -> Generator[None, None, Any]:
+        """Yield for each step that the order needs, hand it the output, and return its result."""
+        output = None
+        while True:
+            try:
+                order.send(output)
+            except StopIteration as end:
+                return end.value
+            del output  # not kept while this process waits
+            yield
+            output, self.output = self.output, None
+            error, self.error = self.error, None
+            if error:
+                raise error
 
     def fail(self, error: BaseException) -> None:
-        """Answer the order that is under way by what was raised."""
-        when_ns = time.monotonic_ns()
-        traceback.print_exception(error.with_traceback(_beyond(error.__traceback__)))
-        sys.stderr.flush()  # noqa: TID251 (a pipe that the worker drains)
-        text = " ".join(f"{type(error).__name__}: {error}".split())
-        self.refuse("rank_raised", f"raised {text.removesuffix(':')[:500]}", when_ns)
-
-    def refuse(self, kind: str, message: str, when_ns: int = 0) -> None:
         """Answer the order that is under way by the reason why the rank can't go on."""
-        self._pending = None
-        trouble = RankTrouble(when_ns or time.monotonic_ns(), self._number, kind, message)
-        self._channel.send(trouble)
+        when_ns = time.monotonic_ns()
+        kind, message = "script_ended", str(error)
+        if not isinstance(error, ScriptEnded):
+            traceback.print_exception(error.with_traceback(_beyond(error.__traceback__)))
+            sys.stderr.flush()  # noqa: TID251 (a pipe that the worker drains)
+            text = " ".join(f"{type(error).__name__}: {error}".split())
+            kind, message = "rank_raised", f"raised {text.removesuffix(':')[:500]}"
+        self._channel.send(RankTrouble(when_ns, self._number, kind, message))
 
 
 def _beyond(trace: TracebackType | None) -> TracebackType | None:

@@ -16,7 +16,7 @@ import runpy
 import signal
 import socket
 import sys
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from multiprocessing.connection import Connection
@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from perfci.api import THREAD_VARIABLES
-from perfci.api.distributed.orders import Orders, Rank
+from perfci.api.distributed.orders import Orders, Rank, ScriptEnded
 from perfci.collector import Work
 from perfci.metrics.observed.allocator import keep_pages
 
@@ -189,12 +189,12 @@ class FunctionRank(Rank):
 
     def serve(self, orders: Orders) -> None:
         """Call the step as often as the orders need it."""
-        while orders.want_step(self):
+        for _ in orders.steps(self):
             try:
                 orders.output = self._call()
                 self.wait()
             except BaseException as error:  # noqa: BLE001 (the user's code may raise anything)
-                orders.fail(error)
+                orders.error = error
 
 
 def step() -> None:
@@ -217,37 +217,38 @@ class ScriptRank(Rank):
         assert job.script  # noqa: S101 (``serve`` looked)
         self._script = job.script
         self._store = None if number else _store(job, number, listener)
-        self._orders: Orders | None = None
+        self._orders: Orders
+        self._ordered: Iterator[None]
         self._steps = 0
         self._optimizer: Any = None
         self._by_line = False
 
     def serve(self, orders: Orders) -> None:
         """Run the script. All but the first order are carried out from within."""
-        self._orders = orders
-        if not orders.want_step(self):
-            return
-        failure: BaseException | None = None
+        self._orders, self._ordered = orders, orders.steps(self)
         try:
+            self._await_order()
             self._run()
+            orders.error = self._ended()
         except _HungUp:
             return
         except SystemExit as error:
-            failure = error if error.code not in {None, 0} else None
+            orders.error = error if error.code else self._ended()
         except BaseException as error:  # noqa: BLE001 (a script may raise anything)
-            failure = error
-        while True:
-            if failure:
-                orders.fail(failure)
-            else:
-                orders.refuse("script_ended", self._ended())
-            if not orders.want_step(self):
-                return
+            orders.error = error
+        failure = orders.error
+        for _ in self._ordered:
+            orders.error = failure
 
-    def _ended(self) -> str:
+    def _await_order(self) -> None:
+        """Wait until a step is to be made. End the script if the worker has hung up."""
+        if next(self._ordered, _HungUp) is _HungUp:
+            raise _HungUp
+
+    def _ended(self) -> ScriptEnded:
         if not self._steps:
-            return "ended without a step of an optimizer of torch, and without perfci.step()"
-        return (
+            return ScriptEnded("ended without a step of an optimizer, and without perfci.step()")
+        return ScriptEnded(
             f"ended after {self._steps} steps, and `steps` says that there are "
             f"{self._script.last}: have it make more, or give a smaller number"
         )
@@ -286,16 +287,13 @@ class ScriptRank(Rank):
             self._end_step()
 
     def _end_step(self) -> None:
-        """Wait until another step is to be made. End the script if the worker has hung up."""
-        assert self._orders  # noqa: S101 (set before the script runs)
         self._steps += 1
         self.wait()
         if self._optimizer:
             self._orders.output = [
                 parameter for group in self._optimizer.param_groups for parameter in group["params"]
             ]
-        if not self._orders.want_step(self):
-            raise _HungUp
+        self._await_order()
 
 
 class _HungUp(BaseException):
