@@ -84,7 +84,7 @@ def _listed(listing: _ListingWorker) -> SidePlan:
     try:
         return listing.answer()
     except WorkerEnded as ended:
-        if len(files) <= 1:
+        if len(files) <= 1 or ended.failure.kind == "broken_plugin":
             named = ", ".join(file.removeprefix(f"{order.root}/") for file in files)
             failure = replace(ended.failure, case=named, stage="import")
             return replace(listing.side, discovery=Discovery((), (failure,), {}))

@@ -29,15 +29,13 @@ _COMPILING_AXES = ("mode", "backend")
 
 
 def discover(order: WorkOrder) -> dict[str, Any]:
-    """Return a ``Discovery`` as a dict. A file that fails doesn't affect the other files."""
+    """Return a ``Discovery`` as a dict. A file that fails doesn't affect the other files.
+
+    Raises UsageError for a broken plug-in.
+    """
     cases: list[Case] = []
     failures: list[Failure] = []
-    added: dict[str, str] = {}
-    try:
-        added = metrics.registered()
-    except UsageError as error:
-        failures.append(_broken(order, error))
-        metrics.use({})
+    added, others = metrics.registered(), registered()
     record = ImportRecord((order.root,))
     imports: dict[str, FileImports] = {}
     before = ""
@@ -62,18 +60,11 @@ def discover(order: WorkOrder) -> dict[str, Any]:
                 )
             )
     unique, duplicates = _without_duplicates(cases, order)
-    others: tuple[str, ...] = ()
-    facts: dict[str, str] = {}
-    try:
-        others = registered()
-        facts = side_facts(kinds(others))
-    except UsageError as error:
-        failures.append(_broken(order, error))
     return asdict(
         Discovery(
             cases=tuple(unique),
             failures=tuple(failures + duplicates),
-            facts=facts,
+            facts=side_facts(kinds(others)),
             copies=installed_copies(order.project, order.checkout) if order.checkout else (),
             pythons=python_folders(),
             sources=other_sources(order.project, order.root, order.checkout),
@@ -91,10 +82,6 @@ def _with_tool(imports: FileImports, form: SuiteForm | None) -> FileImports:
     packages = form.TOOL if form else ()
     tool = (name for name in sys.modules if name.partition(".")[0] in packages)
     return replace(imports, modules=tuple(dict.fromkeys((*tool, *imports.modules))))
-
-
-def _broken(order: WorkOrder, error: UsageError) -> Failure:
-    return Failure("", order.side, "discovery", kind_of(error), str(error))
 
 
 def _cases(benchmark: Benchmark, file: str, order: WorkOrder) -> list[Case]:
