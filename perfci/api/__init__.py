@@ -33,9 +33,8 @@ THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"
 
 @dataclass(frozen=True, slots=True)
 class ModelOptions:
-    """How a model is run. ``where`` is the benchmark's ``file:line``, with which errors begin."""
+    """How a model is run."""
 
-    where: str
     mode: str = "eager"
     items: float | None = None
     device: str | torch.device | None = None
@@ -68,11 +67,15 @@ def files_below(where: str, *paths: str) -> tuple[Path, ...]:
     return files
 
 
+def error_here(slug: str, wrong: str, advice: str) -> BenchmarkError:
+    """Return an error that begins with the line of the benchmark from which perfci was called."""
+    return BenchmarkError(slug, f"{user_frame()}: {wrong}", advice)
+
+
 def require(right: object, function: str, wrong: str, advice: str) -> None:
     """Raise BenchmarkError unless the arguments of ``perfci.FUNCTION`` are ``right``."""
     if not right:
-        message = f"{user_frame()}: perfci.{function}: {wrong}"
-        raise BenchmarkError(f"bad-{function}", message, advice)
+        raise error_here(f"bad-{function}", f"perfci.{function}: {wrong}", advice)
 
 
 def is_count(value: object) -> bool:

@@ -305,7 +305,7 @@ def inference(
     """
     from perfci.api.torch_work import inference_work
 
-    options = ModelOptions(user_frame(), mode, items, device, compile_options)
+    options = ModelOptions(mode, items, device, compile_options)
     return inference_work(model, inputs, keyword_inputs, options, shapes)
 
 
@@ -329,5 +329,5 @@ def training_step(
     """
     from perfci.api.torch_work import training_work
 
-    options = ModelOptions(user_frame(), mode, items, device, compile_options)
+    options = ModelOptions(mode, items, device, compile_options)
     return training_work(model, inputs, target, loss, optimizer, options)

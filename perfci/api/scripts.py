@@ -15,6 +15,7 @@ import runpy
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stderr
+from dataclasses import dataclass, field
 from functools import partial, wraps
 from pathlib import Path
 from typing import Any
@@ -126,27 +127,21 @@ class _Measured(BaseException):
     """
 
 
+@dataclass(slots=True)
 class _ScriptRun:
     """One run of a script, with stand-ins for the functions that time.
 
     ``cases`` has the labels of timed calls, by name. ``go_on`` is called with the ``wanted`` one.
     """
 
-    def __init__(
-        self,
-        place: Path,
-        arguments: Sequence[str],
-        wanted: tuple[str, str] | None = None,
-        go_on: Callable[[Any], None] = lambda _: None,
-    ) -> None:
-        self.cases: dict[str, list[str]] = {}
-        self.raised: BaseException | None = None
-        self.went_on = False
-        self._place = place
-        self._arguments = arguments
-        self._wanted = wanted
-        self._go_on = go_on
-        self._report: tuple[str, str] | None = None
+    place: Path
+    arguments: Sequence[str]
+    wanted: tuple[str, str] | None = None
+    go_on: Callable[[Any], None] = lambda _: None
+    cases: dict[str, list[str]] = field(default_factory=dict)
+    raised: BaseException | None = None
+    went_on: bool = False
+    report: tuple[str, str] | None = None
 
     def to_end(self, where: str) -> None:
         """Run the script. BenchmarkError, at ``where``, if it exits with a code or times nothing.
@@ -160,21 +155,21 @@ class _ScriptRun:
                 replaced.enter_context(redirect_stderr(errors))
             for holder, name, stand_in in self._stand_ins():
                 replaced.enter_context(_replaced(holder, name, stand_in))
-            sys.argv = [str(self._place), *self._arguments]
-            sys.path.insert(0, str(self._place.parent))
+            sys.argv = [str(self.place), *self.arguments]
+            sys.path.insert(0, str(self.place.parent))
             try:
-                runpy.run_path(str(self._place), run_name="__main__")
+                runpy.run_path(str(self.place), run_name="__main__")
             except _Measured:
                 return
             except SystemExit as ended:
                 if ended.code not in {None, 0}:
                     last = errors.getvalue().strip().rpartition("\n")[2]
                     why = f"exits with {ended.code}" + f": {last}" * bool(last)
-                    raise _unusable_script(where, self._place, why) from None
+                    raise _unusable_script(where, self.place, why) from None
             finally:
                 sys.argv, sys.path[:] = argv, folders
         if not self.cases:
-            raise _unusable_script(where, self._place, "times nothing by torch or triton")
+            raise _unusable_script(where, self.place, "times nothing by torch or triton")
 
     def _stand_ins(self) -> Iterator[tuple[Any, str, Any]]:
         from torch.utils.benchmark import Timer
@@ -223,7 +218,7 @@ class _ScriptRun:
             return fn()
 
         caller = sys._getframe(1).f_code.co_name  # noqa: SLF001
-        name, label = self._report or (caller.strip("<>"), "")
+        name, label = self.report or (caller.strip("<>"), "")
         self._take(name, label, lambda: Work(call if grad_to_none else fn))
         if quantiles:
             return [_PLACEHOLDER] * len(quantiles)
@@ -235,12 +230,12 @@ class _ScriptRun:
         def decorate(fn: Callable[..., Any]) -> Any:
             @wraps(fn)
             def named(*args: Any, **kwargs: Any) -> Any:
-                before = self._report
-                self._report = fn.__name__, ".".join(f"{k}-{v}" for k, v in kwargs.items())
+                before = self.report
+                self.report = fn.__name__, ".".join(f"{k}-{v}" for k, v in kwargs.items())
                 try:
                     return fn(*args, **kwargs)
                 finally:
-                    self._report = before
+                    self.report = before
 
             return original(benchmarks)(named)
 
@@ -248,14 +243,14 @@ class _ScriptRun:
 
     def _take(self, name: str, label: str, work: Callable[[], Work]) -> None:
         """Name a timed call. If it is the wanted one, have it measured and end the script."""
-        fit = fit_name(f"{self._place.stem}.{name}").rstrip("_.+-")[:_LONGEST_NAME]
+        fit = fit_name(f"{self.place.stem}.{name}").rstrip("_.+-")[:_LONGEST_NAME]
         labels = self.cases.setdefault(fit, [])
         labels.append(fit_label(label or str(len(labels) + 1), labels))
-        if self._wanted != (fit, labels[-1]):
+        if self.wanted != (fit, labels[-1]):
             return
         self.went_on = True
         try:
-            self._go_on(work())
+            self.go_on(work())
         except BaseException as error:  # noqa: BLE001 (raised in the end: the script may expect errors, and go on
             self.raised = error
         raise _Measured

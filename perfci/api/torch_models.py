@@ -14,9 +14,8 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves, tree_map
 
-from perfci.api import ModelOptions, is_positive
+from perfci.api import ModelOptions, error_here, is_positive
 from perfci.collector import Work
-from perfci.errors import BenchmarkError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -47,8 +46,8 @@ _CASTS = frozenset({"float", "half", "bfloat16"})
 
 def in_mode(target: Callable[..., Any], options: ModelOptions) -> Callable[..., Any]:
     """Return ``target``, compiled if the mode says so. BenchmarkError if torch refuses options."""
-    mode, where = options.mode, options.where
-    check_not_compiled(target, where)
+    mode = options.mode
+    check_not_compiled(target)
     if mode == "eager":
         return target
     if mode == "default":
@@ -61,16 +60,16 @@ def in_mode(target: Callable[..., Any], options: ModelOptions) -> Callable[..., 
     try:
         compiled: Callable[..., Any] = torch.compile(target, **keywords)
     except (RuntimeError, TypeError, ValueError) as error:
-        raise BenchmarkError(
+        raise error_here(
             "compile-refused",
-            f"{where}: torch.compile refused {keywords}: {error}",
+            f"torch.compile refused {keywords}: {error}",
             f"Modes: {', '.join(MODES)}, and the names of torch.compile's backends. torch takes "
             "`options` with the mode `default` only.",
         ) from error
     return compiled
 
 
-def check_not_compiled(target: Any, where: str) -> None:
+def check_not_compiled(target: Any) -> None:
     """Raise BenchmarkError if ``target`` is compiled already: mode eager would not be eager."""
     in_place = getattr(target, "_compiled_call_impl", None) is not None
     wrapped = type(target).__name__ == "OptimizedModule" or (
@@ -78,9 +77,9 @@ def check_not_compiled(target: Any, where: str) -> None:
         and not getattr(target, "_torchdynamo_disable", False)
     )
     if in_place or wrapped:
-        raise BenchmarkError(
+        raise error_here(
             "already-compiled",
-            f"{where}: the model is compiled already",
+            "the model is compiled already",
             "Give the model itself and say how to compile it: mode='default'.",
         )
 
@@ -110,9 +109,9 @@ def work_of(
 ) -> Work:
     """Return the work of a call. Raises BenchmarkError if ``items`` isn't a positive number."""
     if options.items is not None and not is_positive(options.items):
-        raise BenchmarkError(
+        raise error_here(
             "bad-items",
-            f"{options.where}: items is {options.items!r}",
+            f"items is {options.items!r}",
             "Write how many items one call handles, such as the batch size: items=16.",
         )
     return Work(

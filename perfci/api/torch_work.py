@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves
 
-from perfci.api import ModelOptions
+from perfci.api import ModelOptions, error_here
 from perfci.api.torch_models import (
     check_not_compiled,
     chosen_device,
@@ -28,7 +28,6 @@ from perfci.api.torch_models import (
 )
 from perfci.clock import perf_counter
 from perfci.collector import Work
-from perfci.errors import BenchmarkError
 from perfci.metrics import ExtraMetric
 from perfci.metrics.graphs import frames_traced
 from perfci.model.case import Metric
@@ -55,9 +54,9 @@ def inference_work(
     on both sides alike.
     """
     if inputs == (...,) and not keyword_inputs:  # as `perfci init` leaves it
-        raise BenchmarkError(
+        raise error_here(
             "no-input",
-            f"{options.where}: the model's input is still three dots",
+            "the model's input is still three dots",
             "Write the tensors that the model is run with, such as torch.randn(batch, 128).",
         )
     forward = in_mode(model, options)
@@ -65,7 +64,7 @@ def inference_work(
     module = module_of(model)
     if module is not None:
         module.to(place)
-    every = None if shapes is None else variants_of(shapes, tuple(inputs), options.where)
+    every = None if shapes is None else variants_of(shapes, tuple(inputs))
     variants, keywords = placed((every or {"": tuple(inputs)}, dict(keyword_inputs)), place)
     shaped = None if every is None else Shaped(forward, variants, keywords)
     once = shaped or partial(forward, *variants[""], **keywords)
@@ -99,14 +98,13 @@ def training_work(
     options: ModelOptions,
 ) -> Work:
     """Return the work of one step."""
-    where = options.where
-    check_not_compiled(model, where)
+    check_not_compiled(model)
     forward = in_mode(_objective(model, loss), options)
     place = chosen_device(options)
     model.to(place)
     if isinstance(loss, torch.nn.Module):
         loss.to(place)
-    stepper = _optimizer(optimizer, model, where)
+    stepper = _optimizer(optimizer, model)
     arguments = placed(inputs if isinstance(inputs, tuple) else (inputs,), place)
     goal = placed(target, place)
     zero_grad, step_parameters = stepper.zero_grad, stepper.step
@@ -187,16 +185,16 @@ def _state(model: Any) -> dict[str, Any]:
     }
 
 
-def _optimizer(given: Any, model: Any, where: str) -> torch.optim.Optimizer:
+def _optimizer(given: Any, model: Any) -> torch.optim.Optimizer:
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     if given is None:
         return torch.optim.SGD(parameters, lr=_LEARNING_RATE)
     optimizer = given if isinstance(given, torch.optim.Optimizer) else given(parameters)
     optimized = {id(each) for group in optimizer.param_groups for each in group["params"]}
     if not any(id(parameter) in optimized for parameter in parameters):
-        raise BenchmarkError(
+        raise error_here(
             "optimizer-of-another-model",
-            f"{where}: the optimizer holds none of {type(model).__name__}'s parameters",
+            f"the optimizer holds none of {type(model).__name__}'s parameters",
             "Make it from this model's parameters().",
         )
     return optimizer
@@ -208,7 +206,7 @@ Variants = Mapping[str, tuple[Any, ...]]
 """The model's positional inputs, by the label of their shapes."""
 
 
-def variants_of(shapes: Sequence[Any], inputs: tuple[Any, ...], where: str) -> dict[str, Any]:
+def variants_of(shapes: Sequence[Any], inputs: tuple[Any, ...]) -> dict[str, Any]:
     """Return the inputs of each entry of ``shapes``, by label. BenchmarkError for other entries.
 
     An entry that is a tensor is the only input, and a tuple of inputs has all of them. A tuple of
@@ -217,15 +215,15 @@ def variants_of(shapes: Sequence[Any], inputs: tuple[Any, ...], where: str) -> d
     """
     variants: dict[str, Any] = {}
     for entry in shapes:
-        arguments = _arguments(entry, inputs, where)
+        arguments = _arguments(entry, inputs)
         label = _label(arguments)
         if label in variants:
-            raise BenchmarkError("repeated-shape", f"{where}: shapes has {label} twice", _ADVICE)
+            raise error_here("repeated-shape", f"shapes has {label} twice", _ADVICE)
         variants[label] = arguments
     return variants
 
 
-def _arguments(entry: Any, inputs: tuple[Any, ...], where: str) -> tuple[Any, ...]:
+def _arguments(entry: Any, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
     if isinstance(entry, torch.Tensor):
         return (entry,)
     entries = tuple(entry) if isinstance(entry, (list, tuple)) else ()
@@ -235,7 +233,7 @@ def _arguments(entry: Any, inputs: tuple[Any, ...], where: str) -> tuple[Any, ..
             return (torch.randn(entries, dtype=like.dtype),)
     elif entries and not any(type(item) is int for item in entries):
         return entries
-    raise BenchmarkError("bad-shapes", f"{where}: shapes has {str(entry)[:80]!r}", _ADVICE)
+    raise error_here("bad-shapes", f"shapes has {str(entry)[:80]!r}", _ADVICE)
 
 
 def _label(arguments: tuple[Any, ...]) -> str:

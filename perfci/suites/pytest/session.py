@@ -382,32 +382,28 @@ class SampleStatistics:
         self.ops = self.rounds / self.total if self.total else 0
 
 
+@dataclass(slots=True)
 class _PreparedCalls:
     """Calls of ``target``. If ``setup`` returns arguments, the next call is made with them."""
 
-    def __init__(
-        self,
-        target: Callable[..., Any],
-        args: Sequence[Any],
-        kwargs: dict[str, Any],
-        setup: Callable[[], Any] | None,
-        teardown: Callable[..., Any] | None,
-    ) -> None:
-        self._target, self._args, self._kwargs = target, tuple(args), kwargs
-        self._setup, self._teardown = setup, teardown
-        self._called = False
+    target: Callable[..., Any]
+    args: Sequence[Any]
+    kwargs: dict[str, Any]
+    setup: Callable[[], Any] | None
+    teardown: Callable[..., Any] | None
+    called: bool = False
 
     def call(self) -> Any:
-        self._called = True
-        return self._target(*self._args, **self._kwargs)
+        self.called = True
+        return self.target(*self.args, **self.kwargs)
 
     def prepare(self) -> None:
         """Tear down after the last call, and set up the next call."""
         self.tear_down()
-        if self._setup and (arguments := self._setup()):
-            self._args, self._kwargs = arguments
+        if self.setup and (arguments := self.setup()):
+            self.args, self.kwargs = arguments
 
     def tear_down(self) -> None:
-        if self._called and self._teardown:
-            self._teardown(*self._args, **self._kwargs)
-        self._called = False
+        if self.called and self.teardown:
+            self.teardown(*self.args, **self.kwargs)
+        self.called = False
