@@ -31,9 +31,8 @@ from perfci.forges.github import (
 from perfci.model.report import Comparison, Report
 from perfci.report.clean import clean_line, escape, sentences
 from perfci.report.exporters.markdown import MARKER
-from perfci.report.outline import shown_failures
 from perfci.report.rows import Row
-from perfci.report.view import WORST_FIRST, ReportView
+from perfci.report.view import WORST_FIRST, ReportView, shown_failures
 from perfci.units import counted, first_of
 
 Conclusion = Literal["success", "failure", "neutral"]

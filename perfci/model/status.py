@@ -2,7 +2,7 @@
 
 To add a status, add a line to ``Status``, a line to the table ``_TRAITS``, and the words of its
 findings to ``model.words``. A status with a section of its own also needs a line of ``GROUPS`` in
-``report.outline``.
+``report.groups``.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Traits:
     """The meaning of a status, for every row that has it.
 
     ``rank`` orders rows, the worst first. ``group`` is where a report lists the row: one of
-    ``report.outline.GROUPS``, or ``moved``, which is split into three of these. ``sense``: whether
+    ``report.groups.GROUPS``, or ``moved``, which is split into three of these. ``sense``: whether
     the row got worse or better. ``style`` is its colour on a terminal, ``junit`` its outcome as a
     JUnit test. ``lacks`` names the sides of which the row has no numbers.
     ``answers``: the row is a result even where nothing was measured.

@@ -18,13 +18,12 @@ from rich.text import Text
 
 from perfci.model.report import Report
 from perfci.model.status import traits
-from perfci.model.words import words
 from perfci.report.clean import Clean, clean_block, clean_line, clean_prose, clean_styled
-from perfci.report.outline import by_reason, group_of
+from perfci.report.groups import group_of
 from perfci.report.replay import replay_of
 from perfci.report.rows import BLAME, Row
 from perfci.report.view import ReportView
-from perfci.report.why import UNEXPLAINED, unavailable_lines
+from perfci.report.why import UNEXPLAINED, by_reason, unavailable_lines
 from perfci.units import counted, first_of, format_share
 
 _ACCEPTED = "bold yellow"
@@ -182,19 +181,13 @@ def _compared(row: Row, *, verbose: bool) -> Line:
         facts = (f"{term} {text}" for term, text in row.facts)
         remarks = "; ".join(filter(None, (blame, row.remarks, *facts)))
     else:
-        remarks = _small_change(row) if row.comparison.status == "unchanged" else row.note
+        remarks = row.remarks if row.comparison.status == "unchanged" else row.note
     cells = (row.status, row.metric, row.values, row.change)
     return Line("", cells, (row.span, remarks), _style(row))
 
 
 def _style(row: Row) -> str:
     return _ACCEPTED if row.comparison.accepted else traits(row.comparison.status).style
-
-
-def _small_change(row: Row) -> str:
-    """Return why a significant change doesn't count: it is below the threshold, or too small."""
-    codes = {"below-threshold", "small-effect"}
-    return "; ".join(words(finding) for finding in row.comparison.findings if finding.code in codes)
 
 
 def styled(lines: Sequence[Line], width: int) -> Iterator[Text]:
@@ -271,7 +264,7 @@ def _notes(report: Report, width: int) -> Iterator[Text]:
 
 
 def _verdict(view: ReportView, width: int) -> Iterator[Text]:
-    text = f"perfci: {view.status} — {view.headline}"
+    text = f"perfci: {view.word} — {view.title}"
     yield from wrapped(text, 0, width, _VERDICT_STYLES[view.word])
     for warning in view.warnings:
         yield from wrapped(warning, 2, width, "bold reverse yellow")

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 
-from perfci.finding import NOTHING_EXERCISED, Reason
+from perfci.finding import LOOKS_SLOWER, NOTHING_EXERCISED, Reason
+from perfci.model.case import Failure
 from perfci.model.report import Report
 from perfci.model.run import Side
+from perfci.model.status import traits
 from perfci.model.words import WARNINGS, reason_words, words
+from perfci.report.groups import GROUPS, MOVED, group_of
 from perfci.report.modes import ModeTable, mode_tables
-from perfci.report.outline import Outline, shown_failures
+from perfci.report.rows import Row
 from perfci.report.why import CaseWhy, whys
 from perfci.units import counted, format_duration, format_share
 from perfci.verdict.decision import lost_metrics
@@ -19,15 +24,63 @@ from perfci.verdict.policy import worsening
 _MARKS = {"fail": "\u274c", "error": "\U0001f4a5", "inconclusive": "\u2754", "pass": "\u2705"}
 _WARNED_UNDECIDED = "warned-undecided"
 WORST_FIRST = ("fail", "error", "inconclusive", "pass", "run")
+_NUMBER = re.compile(r"\b(?:0x[0-9a-f]+|\d+)\b")
+"""Addresses, process ids and line numbers, which differ between two runs of the same failure."""
 
 
-class ReportView(Outline):
-    """The rows in groups, and everything around them in words."""
+class ReportView:
+    """A report's ``rows`` in ``groups``, each row in one of them, and everything around them.
+
+    The groups of moved rows are sorted, the worst first, and undecided rows that look slower come
+    first. Other groups keep the report's order.
+    """
 
     def __init__(self, report: Report) -> None:
-        super().__init__(report)
-        self.headline = headline(self)
-        self.reasons = reasons(self)
+        self.report = report
+        reasons = report.verdict.findings
+        slower = {(known.case, known.metric) for known in reasons if known.code == LOOKS_SLOWER}
+        self.rows = tuple(
+            Row(row, place, (row.case, row.metric) in slower)
+            for place, row in enumerate(report.results)
+        )
+        self.groups: dict[str, list[Row]] = {name: [] for name in GROUPS}
+        for row in self.rows:
+            self.groups[group_of(row)].append(row)
+        for name in ("regressed", "warned", "improved"):
+            self.groups[name].sort(key=lambda row: (traits(row.comparison.status).rank, -row.size))
+        self.groups["undecided"].sort(key=lambda row: not row.looks_slower)
+        self.headline = _headline(self)
+        self.reasons = _reasons(self)
+
+    @cached_property
+    def moved(self) -> list[Row]:
+        """The rows of all groups with the title ``MOVED``."""
+        moved = (name for name, group in GROUPS.items() if group.on_page == MOVED)
+        return [row for name in moved for row in self.groups[name]]
+
+    @cached_property
+    def failed(self) -> frozenset[str]:
+        """The cases that failed."""
+        return frozenset(failure.case for failure in self.report.failures)
+
+    @cached_property
+    def failures(self) -> tuple[tuple[Failure, tuple[str, ...]], ...]:
+        """The failures to show, each once with all cases that failed in the same way."""
+        shared: dict[tuple[str, ...], tuple[Failure, list[str]]] = {}
+        for failure in shown_failures(self.report):
+            message = _NUMBER.sub("0", failure.message)
+            key = (failure.side, failure.stage, failure.kind, message)
+            shared.setdefault(key, (failure, []))[1].append(failure.case)
+        return tuple((failure, tuple(cases)) for failure, cases in shared.values())
+
+    def is_shown_as_failure(self, row: Row) -> bool:
+        """Return whether the row only repeats one of ``failures``."""
+        return row.comparison.status == "failed" and row.case in self.failed
+
+    @cached_property
+    def cases(self) -> int:
+        """The number of cases."""
+        return len({row.case for row in self.rows} | self.failed)
 
     @property
     def word(self) -> str:
@@ -38,11 +91,6 @@ class ReportView(Outline):
     def part(self) -> str:
         """Says in brackets that this is one shard of a report, or is empty."""
         return f" (shard {self.report.shard} alone)" if self.report.shard else ""
-
-    @property
-    def status(self) -> str:
-        """The verdict's word, with the shard if this is one shard of a report."""
-        return f"{self.word}{self.part}"
 
     @property
     def title(self) -> str:
@@ -117,30 +165,49 @@ def side_words(side: Side | None) -> str:
     return text + (" with uncommitted changes" if side.dirty else "")
 
 
-def headline(rows: Outline) -> str:
+def shown_failures(report: Report) -> tuple[Failure, ...]:
+    """Return the failures to show. The same failure on both sides is one, of ``base and head``.
+
+    A case that failed on base only has a ``new`` row, which gives the reason. It isn't shown again.
+    """
+    new = {row.case for row in report.results if row.status == "new"}
+    shown: dict[tuple[str, ...], Failure] = {}
+    for failure in report.failures:
+        if failure.side == "base" and failure.case in new:
+            continue
+        alike = (failure.case, failure.stage, failure.kind)
+        before = shown.get(alike)
+        if before is None:
+            shown[alike] = failure
+        elif failure.side not in before.side.split():
+            shown[alike] = replace(before, side=f"{before.side} and {failure.side}")
+    return tuple(shown.values())
+
+
+def _headline(view: ReportView) -> str:
     """Return the most important fact of the report. The verdict's word isn't in it."""
-    findings = rows.report.verdict.findings
-    if rows.report.is_one_sided:
-        return _measured(rows)
-    match rows.report.verdict.status:
+    findings = view.report.verdict.findings
+    if view.report.is_one_sided:
+        return _measured(view)
+    match view.report.verdict.status:
         case "fail":
-            return _regressions(rows)
+            return _regressions(view)
         case "pass":
-            passed = f"{_passed(rows)}{_also(rows)}"
+            passed = f"{_passed(view)}{_also(view)}"
             if findings and findings[0].code == NOTHING_EXERCISED:
                 return f"{reason_words(findings[0])}; {passed}"
             return passed
         case _:
-            return _open(rows)
+            return _open(view)
 
 
-def reasons(rows: Outline) -> tuple[str, ...]:
+def _reasons(view: ReportView) -> tuple[str, ...]:
     """Return the verdict's reasons that are in no headline and no row.
 
     Warnings of undecided rows fail nothing, so they come last.
     """
-    report = rows.report
-    listed = {(row.case, row.comparison.metric) for row in (*rows.moved, *rows.undecided)}
+    report = view.report
+    listed = {(row.case, row.comparison.metric) for row in (*view.moved, *view.groups["undecided"])}
     findings = report.verdict.findings
     if report.verdict.status in {"error", "inconclusive"} or (
         findings and findings[0].code == NOTHING_EXERCISED
@@ -151,24 +218,24 @@ def reasons(rows: Outline) -> tuple[str, ...]:
         for reason in findings
         if reason.code != _WARNED_UNDECIDED
         and (reason.case, reason.metric) not in listed
-        and (reason.case not in rows.failed or reason.code in WARNINGS)
+        and (reason.case not in view.failed or reason.code in WARNINGS)
     ]
     warned = [reason for reason in report.verdict.findings if reason.code == _WARNED_UNDECIDED]
     return tuple(map(reason_words, (*others, *warned)))
 
 
-def _measured(rows: Outline) -> str:
-    measured = {row.case for row in rows.rows if row.comparison.head} - rows.failed
-    failures = f"; {len(rows.failed)} failed" if rows.failed else ""
+def _measured(view: ReportView) -> str:
+    measured = {row.case for row in view.rows if row.comparison.head} - view.failed
+    failures = f"; {len(view.failed)} failed" if view.failed else ""
     return f"{counted(len(measured), 'case')} measured, nothing compared{failures}"
 
 
-def _regressions(rows: Outline) -> str:
-    gating = [row for row in rows.moved if row.comparison.status == "regressed" and row.gates]
+def _regressions(view: ReportView) -> str:
+    gating = [row for row in view.moved if row.comparison.status == "regressed" and row.gates]
     regressed = len({row.case for row in gating})
-    text = f"{counted(len(gating), 'regression')} in {regressed} of {counted(rows.cases, 'case')}"
-    if rows.failed:
-        text += f", {len(rows.failed)} failed"
+    text = f"{counted(len(gating), 'regression')} in {regressed} of {counted(view.cases, 'case')}"
+    if view.failed:
+        text += f", {len(view.failed)} failed"
     if not gating:
         return text
     which = ": " if len(gating) == 1 else "; furthest beyond its threshold: "
@@ -178,24 +245,24 @@ def _regressions(rows: Outline) -> str:
     return f"{text}{which}{worst.case} {worst.metric} {change}"
 
 
-def _open(rows: Outline) -> str:
+def _open(view: ReportView) -> str:
     """Return what leaves the verdict open: the first reason, and the number of further reasons.
 
     For undecided comparisons, return how many cases have some. Their rows give the reasons.
     """
-    every = rows.report.verdict.findings
+    every = view.report.verdict.findings
     if not every:
-        return f"no verdict on {counted(rows.cases, 'case')}"
-    if slower := [row for row in rows.rows if row.looks_slower]:
+        return f"no verdict on {counted(view.cases, 'case')}"
+    if slower := [row for row in view.rows if row.looks_slower]:
         first = f"{slower[0].case} {slower[0].metric} {slower[0].change}"
         return f"looks slower, not decided: {first}{_more(slower)}"
     if every[0].code != "undecided":
         more = _more([reason for reason in every if reason.code == every[0].code])
-        return _deciding(rows, every[0]) + (f" ({more.strip()})" if more else "")
+        return _deciding(view, every[0]) + (f" ({more.strip()})" if more else "")
     open_rows = [reason for reason in every if reason.code == "undecided"]
     cases = len({reason.case for reason in open_rows})
     first = f"{open_rows[0].case} {open_rows[0].metric}"
-    return f"{cases} of {counted(rows.cases, 'case')} undecided: {first}{_more(open_rows)}"
+    return f"{cases} of {counted(view.cases, 'case')} undecided: {first}{_more(open_rows)}"
 
 
 def _more(items: Sequence[object]) -> str:
@@ -203,21 +270,21 @@ def _more(items: Sequence[object]) -> str:
     return f" and {len(items) - 1} more" if len(items) > 1 else ""
 
 
-def _deciding(rows: Outline, reason: Reason) -> str:
+def _deciding(view: ReportView, reason: Reason) -> str:
     """Return the deciding reason. If it is a failure, its message and log are shown below."""
     broken = (
         f'"{failure.case}" failed on {failure.side} in {failure.stage}'
-        for failure in shown_failures(rows.report)
+        for failure in shown_failures(view.report)
         if failure.case == reason.case
     )
     return next(broken, None) or reason_words(reason)
 
 
-def _passed(rows: Outline) -> str:
+def _passed(view: ReportView) -> str:
     """Return how many cases did not regress, and how many more ran no changed file."""
-    compared = {row.case for row in rows.rows} - _one_sided(rows)
-    untouched = compared & {row.case for row in rows.groups["untouched"]}
-    if compared and all(row.comparison.head is None for row in rows.rows if row.case in compared):
+    compared = {row.case for row in view.rows} - _one_sided(view)
+    untouched = compared & {row.case for row in view.groups["untouched"]}
+    if compared and all(row.comparison.head is None for row in view.rows if row.case in compared):
         return f"nothing to measure in {counted(len(compared), 'case')}"
     others = compared - untouched
     text = f"no regression in {counted(len(others), 'case')}" if others or not untouched else ""
@@ -225,30 +292,32 @@ def _passed(rows: Outline) -> str:
     return "; ".join(filter(None, (text, more)))
 
 
-def _also(rows: Outline) -> str:
+def _also(view: ReportView) -> str:
     """Return the counts that a pass alone hides. A case that got slower passes if it is removed."""
-    moved = [row.comparison for row in rows.moved]
+    moved = [row.comparison for row in view.moved]
     accepted = sum(row.accepted is not None for row in moved)
     warned = sum(row.status == "regressed" for row in moved) - accepted
-    warned += sum(known.code == _WARNED_UNDECIDED for known in rows.report.verdict.findings)
+    warned += sum(known.code == _WARNED_UNDECIDED for known in view.report.verdict.findings)
     counts = {
         "accepted regression": accepted,
         "improvement": sum(row.status == "improved" for row in moved),
         "warning": warned,
-        "undecided slow-down": sum(worsening(row.comparison).lo > 0.0 for row in rows.undecided),
-        "removed case": len({row.case for row in rows.groups["removed"]} & _one_sided(rows)),
-        "new case": len({row.case for row in rows.groups["new"]}),
-        "skipped case": len(rows.report.skipped),
+        "undecided slow-down": sum(
+            worsening(row.comparison).lo > 0.0 for row in view.groups["undecided"]
+        ),
+        "removed case": len({row.case for row in view.groups["removed"]} & _one_sided(view)),
+        "new case": len({row.case for row in view.groups["new"]}),
+        "skipped case": len(view.report.skipped),
     }
     parts = [counted(number, noun) for noun, number in counts.items() if number]
-    if lost := lost_metrics(rows.report.results):
+    if lost := lost_metrics(view.report.results):
         which = f"{lost[0].case} {lost[0].metric}{_more(lost)}"
         parts.append(f"{counted(len(lost), 'removed metric')} ({which})")
     return "; " + ", ".join(parts) if parts else ""
 
 
-def _one_sided(rows: Outline) -> set[str]:
+def _one_sided(view: ReportView) -> set[str]:
     """Return the cases all of whose rows are ``new`` or ``removed``: one side lacks them."""
     lone = ("removed", "new")
-    kept = {row.case for name, group in rows.groups.items() if name not in lone for row in group}
-    return {row.case for name in lone for row in rows.groups[name]} - kept
+    kept = {row.case for name, group in view.groups.items() if name not in lone for row in group}
+    return {row.case for name in lone for row in view.groups[name]} - kept

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from perfci.finding import Difference, Why
 from perfci.instruments import words
 from perfci.model.report import Report
-from perfci.report.outline import by_reason
 from perfci.report.rows import Row, metric_words
 from perfci.verdict.why import leading
 
@@ -81,6 +80,14 @@ def _at(file: str, line: int) -> str:
 
 def _with_place(finding: Difference) -> str:
     return f"{words(finding)}{_at(finding.file, finding.line)}"
+
+
+def by_reason(reasons: Mapping[str, str]) -> dict[str, list[str]]:
+    """Return the names that share each reason."""
+    names: dict[str, list[str]] = {}
+    for name, reason in reasons.items():
+        names.setdefault(reason, []).append(name)
+    return names
 
 
 def unavailable_lines(why: Why) -> Iterator[str]:

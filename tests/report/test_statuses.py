@@ -18,9 +18,9 @@ from perfci.report.exporters.html import render as render_html
 from perfci.report.exporters.json import render as render_json
 from perfci.report.exporters.junit import render as render_junit
 from perfci.report.exporters.markdown import render as render_markdown
-from perfci.report.outline import Outline
 from perfci.report.reading import read_report
 from perfci.report.terminal import render_terminal
+from perfci.report.view import ReportView
 from perfci.verdict.decision import decide
 from perfci.verdict.policy import Policy
 from tests.report.examples import bare, rich_report
@@ -71,8 +71,8 @@ def test_junit_calls_nothing_passed_that_was_not_compared(status: Status) -> Non
 
 
 @pytest.mark.parametrize("status", STATUSES)
-def test_a_row_of_each_status_stands_in_one_group_of_the_outline(status: Status) -> None:
-    groups = Outline(EVERY).groups.values()
+def test_a_row_of_each_status_stands_in_one_group(status: Status) -> None:
+    groups = ReportView(EVERY).groups.values()
     assert [row.comparison.status for rows in groups for row in rows].count(status) == 1
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from rich.cells import cell_len
 
-from perfci.finding import LOOKS_SLOWER, Reason
+from perfci.finding import LOOKS_SLOWER, Reason, finding
 from perfci.model.report import Verdict
 from perfci.report.rows import BLAME, Row
 from perfci.report.terminal import render_terminal
@@ -91,3 +91,11 @@ def test_a_failure_counts_no_reasons_of_another_kind() -> None:
     )
     report = replace(passing_report(), verdict=Verdict("error", reasons))
     assert ReportView(report).headline.endswith(" (and 1 more)")
+
+
+def test_an_unchanged_row_has_the_remarks_that_the_comment_has() -> None:
+    report = passing_report()
+    idle = finding("does-nothing", seconds=3e-8)
+    rows = [replace(row, findings=(idle, *row.findings)) for row in report.results]
+    text = " ".join(render_terminal(replace(report, results=tuple(rows)), 120, False).split())
+    assert "a call takes 30.0 ns, about as long as one that does nothing" in text

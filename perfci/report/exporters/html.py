@@ -17,8 +17,8 @@ from perfci.model.report import Comparison, Estimate, Report
 from perfci.model.status import traits
 from perfci.report.clean import Clean, Safe, clean_line, clean_lines
 from perfci.report.drawing import literal
+from perfci.report.groups import GROUPS, MOVED
 from perfci.report.links import environment_names
-from perfci.report.outline import GROUPS, MOVED
 from perfci.report.replay import replay_command, selection_of
 from perfci.report.rows import BLAME, Row
 from perfci.report.templates import read_template, render_html
