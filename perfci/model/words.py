@@ -251,6 +251,7 @@ _OTHER_METHOD: _Words = {
     "not-finite": "a value is not a finite number: no test is possible",
     "out-of-range": ("a value is above {largest:g}, or below its inverse: no test is possible"),
     "base-only": "only base has a value: {why}",
+    "partly-lost": "{lacking} of {workers} workers of head have no value: {why}",
     "no-value": "{metric} has no value on base: {why}",
     "no-graph": "torch.compile produced no graph on {side}: all of it runs in eager mode",
     "left-out": "head's benchmark no longer reports it: its `metrics=` omits it",

@@ -85,7 +85,7 @@ def compare_case(
             row = empty.noting(ruling.finding, method="exact", status=ruling.status)
             sides = before.exact_estimate(), after.exact_estimate()
             rows.append(replace(row, base=sides[0], head=sides[1], ratio=ruling.ratio))
-        elif before.values and after.values:
+        elif before.values and after.values and not _partly_lost(metric, before, after, head):
             compared[metric.name] = metric
             sessions = None if paired else _by_session(base, base_sessions, metric.name)
             day = days.get(metric.name)
@@ -95,8 +95,11 @@ def compare_case(
             rows.append(replace(row, disturbance=disturbance))
         elif before.values and head and (empty.gate == "fail" or metric.name not in METRICS):
             why = _reason_for_lack(metric.name, head) or "head's workers reported none"
-            estimate = before.estimate(logarithmic=True)
-            rows.append(empty.noting(finding("base-only", why=why), base=estimate))
+            lost = finding("base-only", why=why)
+            if after.values:
+                lacking = len(head) - len(after.values)
+                lost = finding("partly-lost", lacking=lacking, workers=len(head), why=why)
+            rows.append(empty.noting(lost, base=before.estimate(logarithmic=True)))
         elif metric.name not in METRICS and (why := _reason_for_lack(metric.name, (*base, *head))):
             lacking = finding("no-value", metric=metric.name, why=why)
             rows.append(empty.noting(lacking, head=after.exact_estimate()))
@@ -117,7 +120,7 @@ def _compare_values(
     is the distance of today from them, where it is known.
     """
     base, head = sides
-    if metric.kind == "exact" and is_exact(metric, base.values, head.values):
+    if is_exact(metric, base.values, head.values):
         threshold = threshold_at(metric, upper_median(base.values))
         row = _compare_exactly(replace(empty, threshold=threshold), metric, base, head)
     elif sessions is None:
@@ -276,6 +279,14 @@ def _with_threads(rows: Sequence[Comparison]) -> list[Comparison]:
     ]
 
 
+def _partly_lost(
+    metric: Metric, before: Values, after: Values, head: Sequence[WorkerOutput]
+) -> bool:
+    """Say whether some of head's workers lack a metric of the benchmark's own that base has."""
+    own = metric.name not in METRICS
+    return own and len(after.values) < min(len(before.values), len(head))
+
+
 def _with_zeros(
     metrics: Iterable[Metric], base: Sequence[WorkerOutput], head: Sequence[WorkerOutput]
 ) -> tuple[tuple[WorkerOutput, ...], tuple[WorkerOutput, ...]]:
@@ -332,8 +343,14 @@ def is_exact(metric: Metric, base: Sequence[float], head: Sequence[float]) -> bo
     ``DECIDING_ROUNDS`` workers, an amount (bytes, for example) may agree by chance. Then both sides
     *together* must lie within a tenth of the threshold, with at least ``AGREEING_ROUNDS`` workers
     each. A value that isn't finite counts as agreeing, because such a row is not tested.
+
+    A benchmark's own metric that isn't ``exact`` is compared so if enough workers of each side give
+    a single value: a test would see no spread.
     """
     few = min(len(base), len(head)) < DECIDING_ROUNDS
+    if metric.kind != "exact":
+        constant = len({*base}) == len({*head}) == 1
+        return metric.name not in METRICS and constant and not few
     if metric.absolute and metric.threshold > 0.0 and few:
         enough = min(len(base), len(head)) >= AGREEING_ROUNDS
         return enough and _agree(metric, (*base, *head))

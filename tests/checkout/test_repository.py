@@ -97,6 +97,14 @@ def test_a_rev_that_looks_like_an_option_never_reaches_git(project: Project, rev
     assert caught.value.slug == "bad-rev"
 
 
+@pytest.mark.parametrize("rev", ["HEAD..main", "HEAD...main", "HEAD^!"])
+def test_a_range_is_no_commit(project: Project, rev: str) -> None:
+    project.commit("another", **{"other.py": ""})
+    with pytest.raises(UsageError, match="is a range of commits") as caught:
+        opened(project).resolve(rev)
+    assert caught.value.slug == "bad-rev"
+
+
 def test_a_name_of_a_branch_and_a_tag_is_refused(project: Project) -> None:
     project.git("branch", "both", "HEAD~1")
     project.git("tag", "both")

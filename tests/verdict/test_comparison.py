@@ -8,12 +8,13 @@ from dataclasses import replace
 
 import pytest
 
-from perfci.model.case import Gate, Kind, Metric
+from perfci.model.case import Direction, Gate, Kind, Metric
 from perfci.model.report import Comparison
 from perfci.model.words import words
 from perfci.model.worker import THROTTLED
 from perfci.stats.t_tests import t_quantile
 from perfci.verdict.case_comparisons import compare_case, number_rows
+from perfci.verdict.decision import decide
 from perfci.verdict.policy import Policy, Worsening, standard_error, worsening
 from perfci.verdict.row_status import adjust
 from perfci.verdict.stopping import is_decided, wants_rounds
@@ -274,6 +275,44 @@ def test_a_metric_of_the_benchmarks_own_without_a_value_keeps_its_row(
     assert (row.metric, row.status, row.gate) == ("loss", "inconclusive", gate)
     assert "the benchmark gave nan" in words(row.findings[-1])
     assert (row.base is None, row.head is None) == ("base" in lacking, "head" in lacking)
+
+
+def test_an_own_metric_that_some_of_heads_workers_lack_is_not_decided() -> None:
+    own = Metric("loss", "", "per_worker", 0.1, "fail")
+    base = [worker("base", n, {"loss": 0.5 + n / 1e3}, extra_metrics=(own,)) for n in range(1, 7)]
+    head = [
+        worker("head", n, {"loss": 0.5}, extra_metrics=(own,))
+        if n % 2
+        else worker("head", n, {}, missing={"loss": "the benchmark gave nan"}, extra_metrics=(own,))
+        for n in range(1, 7)
+    ]
+    (row,) = compare_case(case(), base, head, POLICY, paired=True)
+    assert row.status == "inconclusive"
+    assert row.warnings == ("3 of 6 workers of head have no value: the benchmark gave nan",)
+    assert decide((row,), (), POLICY).status != "pass"
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "direction", "status"),
+    [
+        (0.0, 5.0, "lower", "regressed"),
+        (0.0, 0.0, "lower", "unchanged"),
+        (10.0, 0.0, "higher", "regressed"),
+        (5.0, 10.0, "lower", "regressed"),
+        (10.0, 5.0, "lower", "improved"),
+    ],
+)
+@pytest.mark.parametrize("rounds", [5, 2])
+def test_an_own_metric_that_never_varies_is_compared_exactly_from_five_rounds_on(
+    base: float, head: float, direction: Direction, status: str, rounds: int
+) -> None:
+    own = Metric("errors", "count", "per_worker", 0.1, "fail", direction)
+    sides = (
+        [worker(name, n, {"errors": value}, extra_metrics=(own,)) for n in range(rounds)]
+        for name, value in (("base", base), ("head", head))
+    )
+    (row,) = adjust(compare_case(case(), *sides, POLICY, paired=True), POLICY)
+    assert row.status == (status if rounds == 5 else "inconclusive")
 
 
 def test_a_gating_metric_that_head_no_longer_gives_is_told_of() -> None:

@@ -43,6 +43,7 @@ def test_a_regression_whose_interval_reaches_below_the_threshold_may_be_overstat
     [
         (2e-7, (2e-3, 2e-7), True),  # an iterator that is used up
         (5e-5, (0.9, 5e-5), True),  # a result that is kept
+        (2e-7, (3e-4, 2e-7), True),  # three items
         (2e-7, (2e-7, 2e-7, 0.004, 2e-7), True),  # no matter in which call
         (2e-7, (1e-4, 2e-7), False),  # anything may take so long in a first call
         (1e-3, (2.0, 1e-3), False),  # initialises

@@ -354,6 +354,12 @@ class Repository:
                 f"`{rev}` names more than one thing: {readable(verified.error)}",
                 "Write more digits, refs/heads/NAME or refs/tags/NAME.",
             )
+        if "\n" in verified.output:
+            raise UsageError(
+                "bad-rev",
+                f"`{rev}` is a range of commits",
+                "Name one commit a side. `perfci compare A...B` measures B against its fork point.",
+            )
         # In a second step: in `:/text` a `^{commit}` would be part of the text.
         shown = attempt(
             self.root,
