@@ -250,32 +250,39 @@ def _package_in(path: str) -> str:
 
 
 def _wrong(event: CodeEvent, where: Where, places: CodePlaces) -> WrongCode:
-    top = event.name.partition(".")[0]
+    file, advice = event.path, _INSIDE
     if where == "copy":
-        top = top or _package_in(event.path)
-        name = event.name or top
-        advice = package_advice(places.root, name, places.configured_path) if name else ""
-        if not advice and _is_library(event.path):
-            advice = _BUILD
-        meant = f'Where the installed copy is meant: installed = ["{top}"].' if top else ""
-        return WrongCode("copy", event.how, event.path, event.name, f"{advice} {meant}".strip())
-    if where == "fresh":
-        return WrongCode(where, event.how, event.path, event.name, _INSIDE)
-    relative = _relative(event, where, places)
+        advice = _advice_on_copy(event, places)
+    elif where != "fresh":
+        relative = _relative(event, where, places)
+        advice = _advice_on_tree(event, relative, places)
+        file = relative if where == "checkout" else file
+    return WrongCode(where, event.how, file, event.name, advice)
+
+
+def _advice_on_copy(event: CodeEvent, places: CodePlaces) -> str:
+    top = event.name.partition(".")[0] or _package_in(event.path)
+    name = event.name or top
+    advice = package_advice(places.root, name, places.configured_path) if name else ""
+    if not advice and _is_library(event.path):
+        advice = _BUILD
+    meant = f'Where the installed copy is meant: installed = ["{top}"].' if top else ""
+    return f"{advice} {meant}".strip()
+
+
+def _advice_on_tree(event: CodeEvent, relative: str, places: CodePlaces) -> str:
+    """Return what to do about a file of another tree, which has the path ``relative`` there."""
     if (Path(places.root) / relative).exists():
         folder = folder_of(Path(places.root), relative, event.name)
-        advice = folder_advice(folder, places.configured_path) or (
+        return folder_advice(folder, places.configured_path) or (
             f"This side has it as {relative}: use a path that is relative to the module's "
             "`__file__`, or to the current directory, which is the side's tree."
         )
-    elif _is_library(event.path):
-        advice = _BUILD
-    else:
-        advice = (top and package_advice(places.root, event.name, places.configured_path)) or (
-            "The commit doesn't have it. Add it to the repository, or make it with `build`."
-        )
-    file = relative if where == "checkout" else event.path
-    return WrongCode(where, event.how, file, event.name, advice)
+    if _is_library(event.path):
+        return _BUILD
+    in_tree = package_advice(places.root, event.name, places.configured_path) if event.name else ""
+    absent = "The commit doesn't have it. Add it to the repository, or make it with `build`."
+    return in_tree or absent
 
 
 @dataclass(frozen=True, slots=True)

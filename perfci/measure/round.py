@@ -216,17 +216,17 @@ class _RoundWorkers:
         While the second worker makes them, the parent reduces what the first one measured and
         judges the code that it ran. The parent is on its own cores, and nothing is timed any more.
         """
-        before: RoundSide | None = None
-        for slot in (*self.slots, None):
-            if slot:
-                self._attempt(slot, RoundSide.request_output)
-            if before:
-                self._attempt(before, partial(RoundSide.reduce, round_number=self.round_number))
-                if slot:
-                    before.end(self.round_number)
-            if slot:
-                self._attempt(slot, RoundSide.take_output)
-            before = slot
+        result = partial(RoundSide.reduce, round_number=self.round_number)
+        slot, *others = self.slots
+        self._attempt(slot, RoundSide.request_output)
+        self._attempt(slot, RoundSide.take_output)
+        for other in others:
+            self._attempt(other, RoundSide.request_output)
+            self._attempt(slot, result)
+            slot.end(self.round_number)
+            self._attempt(other, RoundSide.take_output)
+            slot = other
+        self._attempt(slot, result)
 
     def _attempt(self, slot: RoundSide, step: Callable[[RoundSide], None]) -> None:
         """Take a step of a slot without a result. If the worker ends, its failure is the result."""
@@ -572,7 +572,24 @@ class RoundSide:
 
     def reduce(self, round_number: int) -> None:
         """Make the worker's output the result. Raises WorkerEnded."""
-        self.result = self._reduced(self._output, round_number)
+        raw = self._measurement()
+        order = self.task.order
+        try:
+            output = reduce(
+                replace(raw, blocks=tuple(self.blocks)),
+                case=order.case,
+                side=order.side,
+                round_number=round_number,
+                cold_cache=order.cold_cache,
+                installed=order.metrics,
+                server=self.server,
+            )
+            to_plain(output.values)
+        except UsageError as error:
+            raise self.living.ended("broken_plugin", str(error)) from error
+        except (ValueError, ArithmeticError) as error:  # CodecError for a value that isn't finite
+            raise self.living.nonsense(f"its samples can't be reduced: {error}") from error
+        self.result = output
 
     def end(self, round_number: int) -> None:
         """End the worker and all that it started. Fail it if it left processes, or ran wrong code.
@@ -599,8 +616,9 @@ class RoundSide:
             failure = wrong_code(self.used.wrong, self.task.order.case, self.side, tail)
             self.result = WorkerFailure(round_number, failure)
 
-    def _reduced(self, values: Mapping[str, object], round_number: int) -> WorkerResult:
-        raw = self.living.field(values, "measurement", Measurement)
+    def _measurement(self) -> Measurement:
+        """Return what the worker measured. WorkerEnded if perfci's worker never sends such."""
+        raw = self.living.field(self._output, "measurement", Measurement)
         try:
             raw = with_results(raw)
         except PerfciError as error:
@@ -618,23 +636,7 @@ class RoundSide:
         for remark in raw.remarks.values():
             if remark.code not in OF_WORKERS or not sayable(remark):
                 raise self.living.nonsense(f"a remark that no worker makes: {remark.code[:100]!r}")
-        order = self.task.order
-        try:
-            output = reduce(
-                replace(raw, blocks=tuple(self.blocks)),
-                case=order.case,
-                side=order.side,
-                round_number=round_number,
-                cold_cache=order.cold_cache,
-                installed=order.metrics,
-                server=self.server,
-            )
-            to_plain(output.values)
-        except UsageError as error:
-            raise self.living.ended("broken_plugin", str(error)) from error
-        except (ValueError, ArithmeticError) as error:  # CodecError for a value that isn't finite
-            raise self.living.nonsense(f"its samples can't be reduced: {error}") from error
-        return output
+        return raw
 
 
 def wrong_time(block: WorkerBlock, ordered: float, answered: float) -> str:

@@ -27,8 +27,6 @@ _WORD = re.compile(r"[()]|[^\s()]+")
 """Matches a parenthesis, or a word. Ids and tags have no parentheses."""
 _JOINING = frozenset({"and", "or", "not", "(", ")"})
 """Words of a selection that stand for no case."""
-_PACKAGE = "perfci"
-_DECORATOR = "benchmark"
 T = TypeVar("T")
 LEAST_BURSTS = 4
 """Least number of a side's bursts in a round, and so of its calls if they are slow."""
@@ -130,28 +128,35 @@ def by_name(
     }
 
 
+def parsed(source: bytes) -> ast.Module:
+    """Return the module of ``source``, or an empty one if Python can't parse it."""
+    try:
+        with warnings.catch_warnings(action="ignore"):  # on invalid escapes in the user's strings
+            return ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # all that the parser raises
+        return ast.Module([], [])
+
+
 def benchmarks_of(source: bytes) -> Mapping[str, DecoratorLiterals]:
     """Return the benchmarks that ``source`` defines. Empty if it can't be parsed.
 
     A benchmark isn't seen if its name is computed, or if it is made without a decorator.
     """
-    try:
-        with warnings.catch_warnings(action="ignore"):  # on invalid escapes in the user's strings
-            tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):  # all that the parser raises
-        return {}
+    tree = parsed(source)
     statements = tuple(_run_on_import(tree.body))
-    packages, decorators = _imported(statements)
-    constants = _constants(statements)
+    decorators, constants = set(_decorators(statements)), _constants(statements)
     unconditional = set(tree.body)
-    return {
-        name: _written(decorator, constants, conditional=statement not in unconditional)
-        for statement in statements
-        if isinstance(statement, ast.FunctionDef)
-        for decorator in statement.decorator_list
-        if _marks(decorator, packages, decorators)
-        and (name := _name(decorator, statement.name)) is not None
-    }
+    benchmarks = {}
+    for function in (each for each in statements if isinstance(each, ast.FunctionDef)):
+        for decorator in function.decorator_list:
+            call = decorator if isinstance(decorator, ast.Call) else ast.Call(decorator, [], [])
+            if ast.unparse(call.func) in decorators:
+                given = {word.arg: _literal(word.value, constants) for word in call.keywords}
+                name = given.get("name", function.name)
+                if isinstance(name, str) and name:
+                    conditional = function not in unconditional
+                    benchmarks[name] = _literals(given, conditional=conditional)
+    return benchmarks
 
 
 def _run_on_import(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
@@ -167,57 +172,30 @@ def _run_on_import(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
                 yield from _run_on_import(inner.body)
 
 
-def _imported(statements: Iterable[ast.stmt]) -> tuple[set[str], set[str]]:
-    """Return the names that the file gives to perfci, and to the decorator."""
-    packages: set[str] = set()
-    decorators: set[str] = set()
+def _decorators(statements: Iterable[ast.stmt]) -> Iterator[str]:
+    """Yield the decorator as the file can write it, by the names that it imports."""
     for statement in statements:
-        if isinstance(statement, ast.Import):
-            packages |= {
-                name.asname or name.name for name in statement.names if name.name == _PACKAGE
-            }
-        elif isinstance(statement, ast.ImportFrom) and statement.module == _PACKAGE:
-            decorators |= {
-                name.asname or name.name for name in statement.names if name.name == _DECORATOR
-            }
-    return packages, decorators
+        match statement:
+            case ast.Import(names=names):
+                packages = [name for name in names if name.name == "perfci"]
+                yield from (f"{name.asname or name.name}.benchmark" for name in packages)
+            case ast.ImportFrom(module="perfci", names=names):
+                imported = [name for name in names if name.name == "benchmark"]
+                yield from (name.asname or name.name for name in imported)
 
 
-def _marks(decorator: ast.expr, packages: set[str], decorators: set[str]) -> bool:
-    called = decorator.func if isinstance(decorator, ast.Call) else decorator
-    if isinstance(called, ast.Name):
-        return called.id in decorators
-    return (
-        isinstance(called, ast.Attribute)
-        and called.attr == _DECORATOR
-        and isinstance(called.value, ast.Name)
-        and called.value.id in packages
-    )
-
-
-def _name(decorator: ast.expr, function: str) -> str | None:
-    given = decorator.keywords if isinstance(decorator, ast.Call) else ()
-    for keyword in given:
-        if keyword.arg == "name":
-            value = keyword.value
-            constant = value.value if isinstance(value, ast.Constant) else ""
-            if constant is None:
-                return function
-            return constant if isinstance(constant, str) and constant else None
-    return function
-
-
-def _written(
-    decorator: ast.expr, constants: Mapping[str, ast.expr], *, conditional: bool
-) -> DecoratorLiterals:
-    given = decorator.keywords if isinstance(decorator, ast.Call) else ()
-    values = {keyword.arg: _literal(keyword.value, constants) for keyword in given if keyword.arg}
-    metrics, thresholds = values.get("metrics"), values.get("thresholds")
+def _literals(given: Mapping[str | None, Any], *, conditional: bool) -> DecoratorLiterals:
+    metrics, thresholds = given.get("metrics"), given.get("thresholds")
+    written = thresholds.items() if isinstance(thresholds, dict) else ()
     return DecoratorLiterals(
-        metrics=_texts(metrics) if isinstance(metrics, (list, tuple)) else None,
+        metrics=(
+            tuple(name for name in metrics if isinstance(name, str))
+            if isinstance(metrics, (list, tuple))
+            else None
+        ),
         thresholds={
             name: threshold
-            for name, value in (thresholds.items() if isinstance(thresholds, dict) else ())
+            for name, value in written
             if isinstance(name, str) and (threshold := _threshold(value)) is not None
         },
         conditional=conditional,
@@ -232,10 +210,6 @@ def _threshold(value: object) -> float | None:
         except ValueError:
             return None
     return float(value) if isinstance(value, (int, float)) and value >= 0.0 else None
-
-
-def _texts(values: Iterable[Any]) -> tuple[str, ...]:
-    return tuple(value for value in values if isinstance(value, str))
 
 
 def _constants(statements: Iterable[ast.stmt]) -> dict[str, ast.expr]:
@@ -333,13 +307,6 @@ def visiting_order(cases: Sequence[T], rng: Random) -> tuple[T, ...]:
     order = list(cases)
     rng.shuffle(order)
     return tuple(order)
-
-
-def visiting_order_by(
-    cases: Sequence[T], group: Callable[[T], tuple[str, ...]], rng: Random
-) -> tuple[tuple[T, ...], ...]:
-    """Return one sweep over ``cases``, group by group. Groups and their cases are shuffled."""
-    return visiting_order(in_groups(visiting_order(cases, rng), group), rng)
 
 
 def in_groups(

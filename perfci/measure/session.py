@@ -26,7 +26,7 @@ from perfci.measure.progress import (
     with_timeout_named,
 )
 from perfci.measure.round import RoundContext, RoundSide, measure_round
-from perfci.measure.selection import in_groups, starting_order, visiting_order_by
+from perfci.measure.selection import in_groups, starting_order, visiting_order
 from perfci.measure.used_code import UsedCode, changed_lines_reached, is_harmless
 from perfci.measure.workers import BudgetEnded, TreeDeleted
 from perfci.measure.workplace import Workplace
@@ -254,7 +254,7 @@ class Session:
             return self._servers.group_of(state.case)
 
         if all(state.rounds for state in states):
-            return visiting_order_by(states, group, self._rng)
+            return visiting_order(in_groups(visiting_order(states, self._rng), group), self._rng)
         chosen = {state.case.id for state in states}
         return in_groups([state for state in self._budget.order if state.case.id in chosen], group)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import hashlib
 import re
-import warnings
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -20,6 +19,7 @@ from perfci.measure.code_guard import CodeUsed
 from perfci.measure.machine.isolation import is_secret
 from perfci.measure.plan import SessionPlan, SidePlan
 from perfci.measure.progress import CaseState
+from perfci.measure.selection import parsed
 from perfci.model.case import Case
 from perfci.units import first_of
 
@@ -115,15 +115,11 @@ def changed_lines_reached(plan: SessionPlan, cases: Sequence[Case]) -> dict[str,
         for each in chain.from_iterable(map(_defined_in, imported_by(root / file, folders))):
             named.setdefault(each.name, []).append(each)
         for line in {case.line for case in cases if case.file == file}:
-            counts[file, line] = _count(lines, _reached(named, root / file, line))
+            spans: dict[Path, set[int]] = {}
+            for code in _reached(named, root / file, line):
+                spans.setdefault(code.file, set()).update(range(code.first, code.last + 1))
+            counts[file, line] = sum(len(of & spans.get(at, set())) for at, of in lines.items())
     return {case.id: counts[case.file, case.line] for case in cases if case.file in files}
-
-
-def _count(lines: Mapping[Path, frozenset[int]], reached: Iterable[_NamedCode]) -> int:
-    spans: dict[Path, set[int]] = {}
-    for each in reached:
-        spans.setdefault(each.file, set()).update(range(each.first, each.last + 1))
-    return sum(len(spans.get(file, set()) & changed) for file, changed in lines.items())
 
 
 class _NamedCode(NamedTuple):
@@ -237,33 +233,25 @@ def imported_by(file: Path, folders: tuple[Path, ...]) -> set[Path]:
     return seen
 
 
-@cache  # benchmark files import the same library
-def _imported(file: Path, folders: tuple[Path, ...]) -> frozenset[Path]:
-    return frozenset(_imported_files(file, folders))
-
-
 @cache
 def _tree(file: Path) -> ast.Module:
-    nothing = ast.Module([], [])
-    if file.suffix != ".py":
-        return nothing
-    try:
-        with warnings.catch_warnings(action="ignore"):
-            return ast.parse(file.read_bytes())
-    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
-        return nothing
+    return parsed(file.read_bytes() if file.suffix == ".py" and file.is_file() else b"")
 
 
-def _imported_files(file: Path, folders: Sequence[Path]) -> Iterator[Path]:
+@cache  # benchmark files import the same library
+def _imported(file: Path, folders: tuple[Path, ...]) -> frozenset[Path]:
+    files: list[Path] = []
     for node in ast.walk(_tree(file)):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                yield from _module_files(alias.name.split("."), folders)
-        elif isinstance(node, ast.ImportFrom):
-            module = node.module.split(".") if node.module else []
-            roots = (file.parents[node.level - 1],) if node.level else folders
-            for alias in node.names:
-                yield from _module_files([*module, alias.name], roots)
+        match node:
+            case ast.Import(names=names):
+                for alias in names:
+                    files += _module_files(alias.name.split("."), folders)
+            case ast.ImportFrom(module=module, names=names, level=level):
+                roots = (file.parents[level - 1],) if level else folders
+                package = module.split(".") if module else []
+                for alias in names:
+                    files += _module_files([*package, alias.name], roots)
+    return frozenset(files)
 
 
 def _module_files(names: Sequence[str], folders: Sequence[Path]) -> Iterator[Path]:

@@ -271,7 +271,9 @@ class _Opening:
     def plan(self, benchmarks_of: ResolvedRev | None) -> SessionPlan:
         """Check all sides out, with the benchmark files of one commit, and return their plan."""
         context, config, repository = self._context, self._context.config, self._context.repository
-        overlays = _laid_over(context, self._wanted, benchmarks_of)
+        files = BenchmarkFiles(config.benchmarks, config.pattern, config.python_path)
+        source = (benchmarks_of or self._wanted[-1].resolved).tree
+        overlays = [lay_over(repository, s.resolved.tree, source, files) for s in self._wanted]
         stack = self._stack.enter_context(ExitStack())
         sides = self._sides(stack, overlays)
         if _built_unlike(sides, config.python_path):
@@ -359,18 +361,6 @@ class _Opening:
         if base.built:
             return self._check_out(self._wanted[0], overlay)
         return nullcontext(replace(base, root=plan.bases_own, overlay=overlay))
-
-
-def _laid_over(
-    context: SessionContext, wanted: Sequence[RequestedSide], benchmarks_of: ResolvedRev | None
-) -> list[Overlay]:
-    """Return each side's tree, with the same benchmark files laid over each."""
-    config = context.config
-    benchmarks = BenchmarkFiles(config.benchmarks, config.pattern, config.python_path)
-    source = benchmarks_of or wanted[-1].resolved
-    return [
-        lay_over(context.repository, side.resolved.tree, source.tree, benchmarks) for side in wanted
-    ]
 
 
 def _built_unlike(sides: Sequence[SidePlan], python_path: Sequence[str]) -> bool:
