@@ -16,6 +16,8 @@ import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from perfci.collector import (
@@ -92,7 +94,7 @@ class MetricGroup:
 
 def metric_groups() -> tuple[MetricGroup, ...]:
     """Return the groups in the order of reports. UsageError for a broken added group."""
-    return _REGISTRY.groups()
+    return _METRICS.groups
 
 
 def registered() -> dict[str, str]:
@@ -108,7 +110,8 @@ def use(others: Mapping[str, str]) -> None:
     own = list(_own())
     for name, distribution in others.items():
         own.append(_group(importlib.import_module(name), distribution))
-    _REGISTRY.take(own)
+    vars(_METRICS).clear()
+    _METRICS.groups = tuple(own)
 
 
 def _own() -> Iterator[MetricGroup]:
@@ -165,11 +168,8 @@ def explain(
     if not (regressed and base and head):
         return ()
     moved = MovedCase(case, tuple(regressed), base, head)
-    return tuple(
-        explanation
-        for group in reversed(metric_groups())
-        for explanation in _explanations_of(group, moved)
-    )
+    every = (_explanations_of(group, moved) for group in reversed(metric_groups()))
+    return tuple(chain.from_iterable(every))
 
 
 def _explanations_of(group: MetricGroup, moved: MovedCase) -> tuple[Explanation, ...]:
@@ -181,36 +181,25 @@ def _explanations_of(group: MetricGroup, moved: MovedCase) -> tuple[Explanation,
         return (moved.because(next(about, moved.regressed[0]), "broken_plugin", error.message),)
 
 
-class _Registry(Mapping[str, Metric]):
-    """The metrics by name, in the order of reports. They are found on first use."""
+class _Metrics(Mapping[str, Metric]):
+    """The metrics by name, in the order of reports. Their groups are found on first use."""
 
-    def __init__(self) -> None:
-        self._groups: tuple[MetricGroup, ...] = ()
-        self._by_name: dict[str, Metric] = {}
-
-    def take(self, groups: Iterable[MetricGroup]) -> None:
-        """Replace all groups by these."""
-        self._groups = tuple(groups)
-        self._by_name = {metric.name: metric for group in self._groups for metric in group.metrics}
-
+    @cached_property
     def groups(self) -> tuple[MetricGroup, ...]:
-        """Return the groups."""
-        if not self._groups:
-            self.take(_with_others())
-        return self._groups
+        return tuple(_with_others())
+
+    @cached_property
+    def _by_name(self) -> dict[str, Metric]:
+        return {metric.name: metric for group in self.groups for metric in group.metrics}
 
     def __getitem__(self, name: str) -> Metric:
-        return self._all()[name]
+        return self._by_name[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._all())
+        return iter(self._by_name)
 
     def __len__(self) -> int:
-        return len(self._all())
-
-    def _all(self) -> dict[str, Metric]:
-        self.groups()
-        return self._by_name
+        return len(self._by_name)
 
 
 __all__ = [
@@ -218,5 +207,5 @@ __all__ = [
     "MovedCase", "Observation", "Observer", "Ranks", "Reading", "Ruling", "Scene", "Warm", "Work",
     "explain", "metric_groups", "registered", "rulings", "use",
 ]  # fmt: skip
-_REGISTRY = _Registry()
-METRICS: Mapping[str, Metric] = _REGISTRY
+_METRICS = _Metrics()
+METRICS: Mapping[str, Metric] = _METRICS

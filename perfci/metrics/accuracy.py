@@ -78,7 +78,7 @@ class AccuracyUnsupported(ValueError):
     """The outputs can't be compared at all."""
 
 
-def accuracy_loss(candidate: Any, reference: Any) -> float:
+def compared(candidate: Any, reference: Any) -> Reading:
     """Return the largest relative L2 distance of an output's part, in units of its eps.
 
     Parts are what lies at the output's keys or indices, or all of it: a large part would hide what
@@ -88,11 +88,13 @@ def accuracy_loss(candidate: Any, reference: Any) -> float:
     must be equal. Raises AccuracyMismatch if the outputs differ in kind, and AccuracyUnsupported
     for values of unknown types.
     """
-    return _loss(_parts(dict(leaves(candidate)), dict(leaves(reference))))
-
-
-def _loss(parts: Parts) -> float:
-    return _in_units({path: part.distance for path, part in parts.items()}, parts)
+    parts = _parts(dict(leaves(candidate)), dict(leaves(reference)))
+    loss = _in_units({path: part.distance for path, part in parts.items()}, parts)
+    if not math.isfinite(loss):
+        return Reading(missing={_LOSS: "the distance to the reference is too large for a number"})
+    where = first_nan(candidate)
+    remarks = {"latency_p50": finding("output-nan", where=where[:_LONGEST_PATH])} if where else {}
+    return Reading({_LOSS: loss}, remarks=remarks, output=parts)
 
 
 def dtypes_of(output: Any) -> Parts:
@@ -360,7 +362,7 @@ class Accuracy(Collector):
         import torch
 
         try:
-            return _compared(*work.accuracy())
+            return compared(*work.accuracy())
         except AccuracyMismatch as error:
             raise Unusable("accuracy", str(error)) from error
         except AccuracyUnsupported as error:
@@ -373,15 +375,6 @@ class Accuracy(Collector):
         except (MemoryError, torch.OutOfMemoryError):  # float64 takes twice the memory and more
             why = "no memory left for a float64 reference"
         return Reading(missing={_LOSS: why}, warnings=(warning,) if warning else (), output=output)
-
-
-def _compared(candidate: Any, reference: Any) -> Reading:
-    parts = _parts(dict(leaves(candidate)), dict(leaves(reference)))
-    if not math.isfinite(loss := _loss(parts)):
-        return Reading(missing={_LOSS: "the distance to the reference is too large for a number"})
-    where = first_nan(candidate)
-    remarks = {"latency_p50": finding("output-nan", where=where[:_LONGEST_PATH])} if where else {}
-    return Reading({_LOSS: loss}, remarks=remarks, output=parts)
 
 
 def first_nan(output: Any) -> str:

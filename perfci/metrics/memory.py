@@ -105,11 +105,11 @@ class _Peak(NamedTuple):
 
 # Memory growth per call: the slope of allocated memory over warm calls.
 
-POINTS = 30
+_POINTS = 30
 """Readings of the allocated memory from which the slope is computed; fewer for slow calls."""
 _LEAST_POINTS = 10
 _GROWTH_TIME_S = 0.06
-"""Time for all calls. If it is too short for ``POINTS`` calls, each reading follows one call."""
+"""Time for all calls. If it is too short for ``_POINTS`` calls, each reading follows one call."""
 _LONGEST_S = 0.5
 """Longest time for calls that are too slow for ``_GROWTH_TIME_S``."""
 
@@ -117,31 +117,24 @@ _LONGEST_S = 0.5
 def memory_growth(
     call: Callable[[], Any], call_s: float, allocated: Callable[[], float]
 ) -> float | None:
-    """Return the growth in bytes per call (Theil–Sen slope), or None if calls are too slow."""
-    points = POINTS
-    calls = int(_GROWTH_TIME_S / POINTS / max(call_s, 1e-7))
+    """Return the growth in bytes per call, or None if calls are too slow.
+
+    That is the median of the slopes between all pairs of points: Sen (1968), Estimates of the
+    regression coefficient based on Kendall's tau.
+    """
+    points = _POINTS
+    calls = min(100, int(_GROWTH_TIME_S / _POINTS / max(call_s, 1e-7)))
     if calls < 1:
-        points = int(_LONGEST_S / call_s)
-        calls = 1
+        calls, points = 1, min(_POINTS, int(_LONGEST_S / call_s))
         if points < _LEAST_POINTS:
             return None
-    calls = min(calls, 100)
-    points = min(points, POINTS)
     levels = array("d", bytes(8 * points))  # allocated before, as its own growth would count
     for point in range(points):
         for _ in range(calls):
             call()
         levels[point] = allocated()
-    return theil_sen(levels) / calls
-
-
-def theil_sen(levels: Sequence[float]) -> float:
-    """Return the median of the slopes between all pairs of points.
-
-    Sen (1968), Estimates of the regression coefficient based on Kendall's tau.
-    """
     pairs = combinations(enumerate(levels), 2)
-    return median([(after - before) / (j - i) for (i, before), (j, after) in pairs])
+    return median([(after - before) / (j - i) for (i, before), (j, after) in pairs]) / calls
 
 
 def cards_in_use() -> Sequence[int]:

@@ -97,8 +97,8 @@ def compare_case(
             why = _reason_for_lack(metric.name, head) or "head's workers reported none"
             lost = finding("base-only", why=why)
             if after.values:
-                lacking = len(head) - len(after.values)
-                lost = finding("partly-lost", lacking=lacking, workers=len(head), why=why)
+                without = len(head) - len(after.values)
+                lost = finding("partly-lost", lacking=without, workers=len(head), why=why)
             rows.append(empty.noting(lost, base=before.estimate(logarithmic=True)))
         elif metric.name not in METRICS and (why := _reason_for_lack(metric.name, (*base, *head))):
             lacking = finding("no-value", metric=metric.name, why=why)

@@ -8,7 +8,7 @@ from torch.utils._pytree import tree_leaves  # noqa: E402
 import perfci  # noqa: E402
 from perfci.api import torch_models  # noqa: E402
 from perfci.errors import BenchmarkError  # noqa: E402
-from perfci.metrics.accuracy import accuracy_loss  # noqa: E402
+from tests.metrics.test_accuracy import accuracy_loss  # noqa: E402
 
 
 def model():

@@ -4,7 +4,7 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
 import perfci  # noqa: E402
-from perfci.metrics.accuracy import accuracy_loss  # noqa: E402
+from tests.metrics.test_accuracy import accuracy_loss  # noqa: E402
 
 
 def model():

@@ -9,11 +9,15 @@ pytestmark = pytest.mark.torch
 from perfci.metrics.accuracy import (  # noqa: E402
     AccuracyMismatch,
     AccuracyUnsupported,
-    accuracy_loss,
+    compared,
     first_nan,
 )
 
 EPS = torch.finfo(torch.float32).eps
+
+
+def accuracy_loss(candidate, reference):
+    return compared(candidate, reference).values["accuracy_loss"]
 
 
 def wide(*values):

@@ -13,7 +13,8 @@ import logging
 import os
 import re
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -100,8 +101,11 @@ def _inside_torch(file: str) -> bool:
 
 
 _DYNAMO = "torch._dynamo"
-BREAK_LOGGER, RECOMPILE_LOGGER = ".__graph_breaks", ".__recompiles"
+_BREAK_LOGGER, _RECOMPILE_LOGGER = ".__graph_breaks", ".__recompiles"
 """Endings of the names of torch's loggers."""
+_KINDS = _BREAK, _RECOMPILE, _LIMIT = "graph_break", "recompile", "recompile_limit"
+_SKIPPED = "skipped_frame"
+"""Kind of a break after which torch could not resume."""
 _LIMITS = frozenset({"recompile_limit", "accumulated_recompile_limit", "cache_size_limit"})
 """First arguments of the warnings that torch logs when it gives up recompiling."""
 _LATE = "torch.compile ran before perfci could listen: import torch at the top of the file"
@@ -118,9 +122,8 @@ class GraphWatch:
     """
 
     traced_before: int = field(default_factory=frames_traced)
-    _breaks: list[tuple[UserLine, str]] = field(default_factory=list)
-    _recompiles: list[tuple[UserLine, str]] = field(default_factory=list)
-    _limits: list[tuple[UserLine, str]] = field(default_factory=list)
+    _heard: list[tuple[str, UserLine, str]] = field(default_factory=list)
+    """Each event's kind, place and reason."""
     _by_leaf: dict[tuple[str, int], UserLine] = field(default_factory=dict)
     _listener: _Listener | None = None
     _before: dict[str, Counter[str]] = field(default_factory=dict)
@@ -156,15 +159,16 @@ class GraphWatch:
 
     def hear(self, record: logging.LogRecord) -> None:
         """Keep the break, recompile or reached limit that a record of Dynamo's log reports."""
-        if record.name.endswith(BREAK_LOGGER):
+        if record.name.endswith(_BREAK_LOGGER):
             message = record.getMessage()
-            self._breaks.append((self._known_user_line(break_place(message)), reason_of(message)))
-        elif record.name.endswith(RECOMPILE_LOGGER):
+            place = self._known_user_line(break_place(message))
+            self._heard.append((_BREAK, place, reason_of(message)))
+        elif record.name.endswith(_RECOMPILE_LOGGER):
             message = record.getMessage()
-            self._recompiles.append((recompile_place(message), reason_of(message)))
+            self._heard.append((_RECOMPILE, recompile_place(message), reason_of(message)))
         elif isinstance(record.args, tuple) and record.args and record.args[0] in _LIMITS:
-            message = record.getMessage()
-            self._limits.append((recompile_place(message), f"{record.args[0]} reached"))
+            place = recompile_place(record.getMessage())
+            self._heard.append((_LIMIT, place, f"{record.args[0]} reached"))
 
     def _known_user_line(self, place: UserLine) -> UserLine:
         """Return the user's line for a break.
@@ -181,71 +185,71 @@ class GraphWatch:
         if self._why_unheard:
             names = ("graph_breaks", "recompiles", "graphs")
             return Reading(missing=dict.fromkeys(names, self._why_unheard))
-        counted = counters()
-        values: dict[str, float] = {"recompiles": float(len(self._recompiles))}
+        made = self._counted()
+        events = self._events(made["frames"], root)
+        kinds = Counter(event.kind for event in events)
+        recompiles = sum(kind == _RECOMPILE for kind, _, _ in self._heard)
+        values: dict[str, float] = {"recompiles": float(recompiles)}
         missing: dict[str, str] = {}
-        graphs = self._graph_count(counted)
-        events = [
-            *_events("graph_break", self._breaks, root, self._places_not_resumed(counted)),
-            *_events("recompile", self._recompiles, root),
-            *_events("recompile_limit", self._limits, root),
-        ]
+        graphs = made["stats"].get("unique_graphs")
+        if graphs is None and made["frames"]["total"]:
+            graphs = 0  # frames were traced, and no graph was counted
         if graphs is None:
             missing["graphs"] = "this torch doesn't count its graphs where perfci looks"
         else:
             values["graphs"] = float(graphs)
         if graphs == 0:
             missing["graph_breaks"] = "no graph was compiled"
-            if not any(event.kind == "skipped_frame" for event in events):
-                events.append(
-                    GraphEvent("skipped_frame", "torch.compile found nothing that it could compile")
-                )
+            if not kinds[_SKIPPED]:
+                nothing = "torch.compile found nothing that it could compile"
+                events.append(GraphEvent(_SKIPPED, nothing))
+                kinds[_SKIPPED] += 1
         elif graphs is None and not events:
             missing["graph_breaks"] = "nothing shows that torch.compile compiled anything"
             missing["recompiles"] = missing["graph_breaks"]
             del values["recompiles"]
         else:
-            broken = [event for event in events if event.kind in {"graph_break", "skipped_frame"}]
-            values["graph_breaks"] = float(len(broken))
-        return Reading(values, missing, tuple(events), self._warnings(events, counted))
-
-    def _graph_count(self, counted: dict[str, Counter[str]] | None) -> int | None:
-        """Return the number of graphs that were made, or None if torch doesn't count them."""
-        if not counted:
-            return None
-        if "unique_graphs" in counted.get("stats", {}):
-            return self._increase(counted, "stats", "unique_graphs")
-        # Frames were traced, and no graph was counted: the number is zero, not unknown.
-        return 0 if self._increase(counted, "frames", "total") else None
-
-    def _places_not_resumed(self, counted: dict[str, Counter[str]] | None) -> frozenset[UserLine]:
-        """Return the breaks after which torch could not resume: their frames run in eager."""
-        if not counted or "total" not in counted.get("frames", {}):
-            return frozenset()
-        failed = self._increase(counted, "frames", "total") - self._increase(
-            counted, "frames", "ok"
-        )
-        if failed <= len(self._limits):
-            return frozenset()
-        resumed = frozenset(_resumed()[self._resumed_before :])
-        return frozenset(place for place, _ in self._breaks if place.leaf not in resumed)
-
-    def _increase(self, counted: dict[str, Counter[str]], group: str, name: str) -> int:
-        now = counted.get(group, Counter())[name]
-        return now - self._before.get(group, Counter())[name]
-
-    def _warnings(
-        self, events: list[GraphEvent], counted: dict[str, Counter[str]] | None
-    ) -> tuple[str, ...]:
+            values["graph_breaks"] = float(kinds[_BREAK] + kinds[_SKIPPED])
         warnings = []
-        if any(event.kind == "recompile_limit" for event in events):
+        if kinds[_LIMIT]:
             warnings.append("torch.compile reached its recompile limit; further calls run in eager")
-        skipped = sum(event.kind == "skipped_frame" for event in events)
-        if skipped:
+        if skipped := kinds[_SKIPPED]:
             warnings.append(f"torch.compile gave up on frames, which run in eager: {skipped}")
-        if counted and self._increase(counted, "inductor", "cudagraph_skips") > 0:
+        if made["inductor"]["cudagraph_skips"]:
             warnings.append("CUDA graphs were asked for and not used (on a CPU there are none)")
-        return tuple(warnings)
+        return Reading(values, missing, tuple(events), tuple(warnings))
+
+    def _counted(self) -> Mapping[str, Counter[str]]:
+        """Return what Dynamo has counted since the measurement began, by group."""
+        made: dict[str, Counter[str]] = defaultdict(Counter)
+        for group, counts in (counters() or {}).items():
+            before = self._before.get(group, Counter())
+            made[group] = Counter({name: count - before[name] for name, count in counts.items()})
+        return made
+
+    def _events(self, frames: Counter[str], root: str) -> list[GraphEvent]:
+        """Return what was heard, each once with its count: breaks, then recompiles, then limits.
+
+        If torch couldn't resume after a break, the break's frame was skipped: it runs in eager.
+        """
+        limits = sum(kind == _LIMIT for kind, _, _ in self._heard)
+        skipped: set[UserLine] = set()
+        if frames["total"] - frames["ok"] > limits:
+            resumed = _resumed()[self._resumed_before :]
+            breaks = [place for kind, place, _ in self._heard if kind == _BREAK]
+            skipped = {place for place in breaks if place.leaf not in resumed}
+        return [
+            GraphEvent(
+                _SKIPPED if kind == _BREAK and place in skipped else kind,
+                relative_to(root, reason) or "torch gave no reason",
+                relative_to(root, place.file),
+                place.line,
+                count,
+            )
+            for (kind, place, reason), count in sorted(
+                Counter(self._heard).items(), key=lambda item: _KINDS.index(item[0][0])
+            )
+        ]
 
 
 class _Listener(logging.Handler):
@@ -261,26 +265,7 @@ class _Listener(logging.Handler):
 
 
 def _torch_would_print(record: logging.LogRecord) -> bool:
-    return not record.name.endswith((BREAK_LOGGER, RECOMPILE_LOGGER))
-
-
-def _events(
-    kind: str,
-    heard: list[tuple[UserLine, str]],
-    root: str,
-    skipped: frozenset[UserLine] = frozenset(),
-) -> list[GraphEvent]:
-    counts = Counter(heard)
-    return [
-        GraphEvent(
-            kind="skipped_frame" if place in skipped else kind,
-            reason=relative_to(root, reason) or "torch gave no reason",
-            file=relative_to(root, place.file),
-            line=place.line,
-            count=count,
-        )
-        for (place, reason), count in counts.items()
-    ]
+    return not record.name.endswith((_BREAK_LOGGER, _RECOMPILE_LOGGER))
 
 
 def _resumed() -> list[tuple[str, int]]:
