@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import hashlib
-import re
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -25,11 +24,6 @@ from perfci.units import first_of
 
 _MOST_REACHED = 2_000
 """Definitions that are looked at for a benchmark."""
-_READ = re.compile(
-    r"""(?:environ\s*(?:\[|\.\s*(?:get|pop|setdefault)\s*\()|\bgetenv\s*\()\s*(["'])(?P<got>\w+)\1"""
-    r"""(?!\s*\]\s*=[^=])|(["'])(?P<asked>\w+)\3\s+(?:not\s+)?in\s+(?:os\s*\.\s*)?environ\b"""
-)
-"""Matches where Python reads a variable by its literal name."""
 
 
 class UsedCode:
@@ -298,15 +292,16 @@ def _hash(own: str, helpers: Collection[Path]) -> str:
 def unpassed_notes(plan: SessionPlan) -> tuple[str, ...]:
     """Return a note on variables that are set here and read by the sides, but not passed to them.
 
-    Names of secrets are left out. A variable counts if its name is written where it is read.
+    Names of secrets are left out. A variable counts as read if a file that mentions the environment
+    has its name as a text, other than to set it.
     """
     passed = plan.launch(plan.head).environment
     readers: dict[str, str] = {}
     for side in plan.sides:
         for file in sorted(name for used in side.used for name in used.own):
             if file.endswith(".py") and (path := side.root / file).is_file():
-                for match in _READ.finditer(path.read_text("utf-8", "replace")):
-                    readers.setdefault(match["got"] or match["asked"], file)
+                for name in _texts_in(path):
+                    readers.setdefault(name, file)
     names = [
         n for n in sorted(readers) if n in plan.inherited and not (n in passed or is_secret(n))
     ]
@@ -318,3 +313,15 @@ def unpassed_notes(plan: SessionPlan) -> tuple[str, ...]:
         f"Variables that are set here and that the code reads, but not passed to workers: {listed}."
     )
     return (f"{note} To pass them: pass_env = [{quoted}] in [tool.perfci].",)
+
+
+def _texts_in(file: Path) -> set[str]:
+    """Return the texts of a file that mentions the environment, but for variables that it sets."""
+    text = file.read_text("utf-8", "replace")
+    if "environ" not in text and "getenv" not in text:
+        return set()
+    nodes = list(ast.walk(_tree(file)))
+    targets = (each for each in nodes if isinstance(each, ast.Subscript))
+    written = {id(each.slice) for each in targets if not isinstance(each.ctx, ast.Load)}
+    texts = (each for each in nodes if isinstance(each, ast.Constant) and id(each) not in written)
+    return {each.value for each in texts if isinstance(each.value, str)}

@@ -83,6 +83,9 @@ READS = (
     "os.environ[ 'BENCH_N' ]",
     'os.environ.get(\n        "BENCH_N", "3")',
     'os.environ["BENCH_N"] == "3"',
+    'dict(os.environ).get("BENCH_N")',
+    'os.environ.get(key="BENCH_N")',
+    '[environ.get(name) for name in ("BENCH_N",)]',
 )
 TOP = """\
 import os
@@ -117,7 +120,7 @@ def test_a_variable_that_is_set_and_read_but_not_passed_is_named(
     "line", ['os.environ["BENCH_N"] = "1"', 'print("BENCH_N")', 'os.environ["API_TOKEN"]', "pass"]
 )
 def test_what_is_not_read_or_is_a_secret_is_not_named(project: Project, line: str) -> None:
-    top = f"{TOP}def use():\n    {line}\n"
+    top = f"import os\ndef use():\n    {line}\n"
     files = of_files(**{"bench_a.py": BENCH.format(imports=top, inside="pass")})
     project.commit("one", **files)
     assert note_of(project, BENCH_N="300", API_TOKEN="secret") == []
