@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict
+from statistics import fmean
 
 from perfci.finding import Finding, Reason, finding
 from perfci.model.case import Metric
@@ -32,6 +33,10 @@ _GAP_REACH = 1.5
 """Two states of a process explain changes up to this many times their distance, no larger ones."""
 _FEWEST_OF_A_SERVER, _SERVERS_P = 3, 0.01
 """Fewest rounds of a fork server for a test of whether they differ from others, and its level."""
+_SERVERS_EXPLAIN = 10.0
+"""The difference of two fork servers explains changes of up to this many times its size."""
+_MOST_BY_CHANCE = 1e-6
+"""Chance below which no two speeds explain that so many rounds show a change."""
 _THROTTLED_SHARE = 0.1
 """Share of a case's workers that a quota may have stopped in most bursts."""
 _FEWEST_ROUNDS = 4
@@ -94,7 +99,10 @@ def rounds_to_believe(family: int, alpha: float) -> int:
 def caveat_of_servers(
     base: Sequence[float], head: Sequence[float], servers: Sequence[int]
 ) -> Finding | None:
-    """Return a caveat if rounds of the first fork server differ from the later ones, or None."""
+    """Return a caveat if rounds of the first fork server differ from the later ones, or None.
+
+    None, too, if the rounds of each server show a change that is far larger than their difference.
+    """
     first: list[float] = []
     later: list[float] = []
     for ratio, server in zip(_ratios(base, head), servers, strict=False):  # perhaps no ratios
@@ -103,7 +111,12 @@ def caveat_of_servers(
     if min(len(first), len(later)) < _FEWEST_OF_A_SERVER:
         return None
     p = welch_t(first, later).p
-    return finding("servers-differ") if p is not None and p < _SERVERS_P else None
+    if p is None or p >= _SERVERS_P:
+        return None
+    by_server = fmean(first), fmean(later)
+    least, most = sorted(map(abs, by_server))
+    explains = math.prod(by_server) <= 0.0 or least < _SERVERS_EXPLAIN * (most - least)
+    return finding("servers-differ") if explains else None
 
 
 def caveat_of_rounds(
@@ -112,7 +125,8 @@ def caveat_of_rounds(
     """Return why pairs' change ``ratio`` may be between-process variance, or None.
 
     Either most rounds don't show half of the change, or the rounds fall into two groups, one with
-    the change and one without it or with its opposite, as with processes of two speeds.
+    the change and one without it or with its opposite, as with processes of two speeds. These show
+    it in a round with a chance of a quarter at most, so nearly all of many rounds are no chance.
     """
     changes = _ratios(base, head)
     if ratio is None or ratio <= 0.0 or not changes:
@@ -126,7 +140,18 @@ def caveat_of_rounds(
     reach = _GAP_REACH * abs(math.log(with_it))
     if _along(without_it, ratio) > 0.5 * abs(math.log(ratio)) or abs(math.log(without_it)) > reach:
         return None
+    with_change = modes.high_count if with_it == modes.high else modes.low_count
+    if _chance_of_as_many(with_change, len(changes)) < _MOST_BY_CHANCE:
+        return None
     return finding("round-groups", **asdict(modes))
+
+
+def _chance_of_as_many(shown: int, rounds: int) -> float:
+    """Return the binomial chance of ``shown`` or more of ``rounds``, each with a chance of 1/4."""
+    counts = range(shown, rounds + 1)
+    return sum(
+        math.comb(rounds, count) * 0.25**count * 0.75 ** (rounds - count) for count in counts
+    )
 
 
 def not_unchanged_reason(row: Comparison) -> Finding | None:

@@ -52,3 +52,26 @@ def test_fork_servers_that_agree_or_that_gave_too_few_rounds_are_no_caveat(
 ) -> None:
     row = judged(servers, [0.1] * 10)
     assert (row.caveat, row.status) == (None, "regressed")
+
+
+@pytest.mark.parametrize("status", ["regressed", "improved"])
+def test_servers_that_hardly_differ_beside_the_change_are_no_caveat(status: str) -> None:
+    first, second = (1.6, 1.64) if status == "regressed" else (-0.5, -0.51)
+    row = judged((1,) * 5 + (2,) * 5, [first] * 5 + [second] * 5)
+    assert (row.caveat, row.status) == (None, status)
+
+
+@pytest.mark.parametrize(
+    ("rounds", "without", "status"),
+    [(20, 1, "regressed"), (20, 2, "regressed"), (10, 2, "inconclusive"), (20, 8, "inconclusive")],
+)
+def test_a_change_that_nearly_all_of_many_rounds_show_is_no_chance_of_two_speeds(
+    rounds: int, without: int, status: str
+) -> None:
+    base = [worker("base", n, {"cold_start": 0.14 * 1.001**n}) for n in range(rounds)]
+    head = [
+        worker("head", n, {"cold_start": (0.13 if n < without else 0.37) * 1.002 ** (n % 3)})
+        for n in range(rounds)
+    ]
+    (row,) = adjust(compare_case(case(), base, head, POLICY, paired=True), POLICY)
+    assert row.status == status
