@@ -36,7 +36,7 @@ _FEWEST_OF_A_SERVER, _SERVERS_P = 3, 0.01
 _SERVERS_EXPLAIN = 10.0
 """The difference of two fork servers explains changes of up to this many times its size."""
 _MOST_BY_CHANCE = 1e-6
-"""Chance below which no two speeds explain that so many rounds show a change."""
+"""Chance below which no two speeds explain that most rounds show a change."""
 _THROTTLED_SHARE = 0.1
 """Share of a case's workers that a quota may have stopped in most bursts."""
 _FEWEST_ROUNDS = 4
@@ -126,7 +126,7 @@ def caveat_of_rounds(
 
     Either most rounds don't show half of the change, or the rounds fall into two groups, one with
     the change and one without it or with its opposite, as with processes of two speeds. These show
-    it in a round with a chance of a quarter at most, so nearly all of many rounds are no chance.
+    it in a round with a chance of a quarter at most, which nearly all of twenty rounds exceed.
     """
     changes = _ratios(base, head)
     if ratio is None or ratio <= 0.0 or not changes:
