@@ -99,7 +99,8 @@ def by_perfci(call: Callable[[], Any], flush: Callable[[], Any] | None) -> float
         device.synchronize()
 
     synchronised_burst(call, samples, device, settle, ROUNDS)
-    device_burst(call, times, device, settle, ROUNDS, int(statistics.median(samples)))
+    latency_ns = int(statistics.median(samples))
+    device_burst(call, times, device, settle, ROUNDS, latency_ns=latency_ns)
     return statistics.median(times) / 1e3
 
 

@@ -180,10 +180,11 @@ class Bursts:
         if device is None or not self._by_events or calls == 0:
             self._run_burst(samples, calls)
         elif apart == 0:
-            loops.timed_twice_burst(call, samples, device_samples, device, self._ready, calls)
+            loops.device_burst(call, device_samples, device, self._ready, calls, samples=samples)
         else:
             loops.synchronised_burst(call, samples, device, self._ready, calls)
-            loops.device_burst(call, device_samples, device, self._ready, apart, samples[-1])
+            held_ns = samples[-1]
+            loops.device_burst(call, device_samples, device, self._ready, apart, latency_ns=held_ns)
         self._copies.end()
 
     def _run_burst(self, samples: array[int], most: int, seconds: float = math.inf) -> None:

@@ -105,51 +105,33 @@ def device_burst(
     device: BurstDevice,
     settle: Callable[[], object],
     most: int,
-    latency_ns: int,
+    *,
+    latency_ns: int = 0,
+    samples: array[int] | None = None,
 ) -> None:
     """Append the device's own time, in ns, of ``most`` calls: from an event before to one after.
 
-    The device is held until the call is launched, so that the device never waits for a launch. A
-    launch takes ``latency_ns`` at most. Work that a call launches in another stream without waiting
-    for it isn't included. NVBench does the same with a kernel that blocks
-    (``detail/measure_cold.cu``).
+    With the ``latency_ns`` of a call, the device is held until the call is launched, so that the
+    device never waits for a launch. NVBench does the same with a kernel that blocks
+    (``detail/measure_cold.cu``). Without, the latency goes to ``samples``: that is for long calls,
+    in whose latency the two events don't matter. Work that a call launches in another stream
+    without waiting for it isn't included.
     """
-    hold = getattr(device, "hold", None)
+    hold = getattr(device, "hold", None) if latency_ns else None
     first, last = device.event(), device.event()
     stream = device.stream()
     for _ in range(most):
         settle()
         if hold:
             hold(latency_ns * _HELD / 1e9)
-        first.record(stream)
-        output = call()  # noqa: F841 (kept alive until the next one)
-        last.record(stream)
-        device.synchronize()
-        device_samples.append(int(first.elapsed_time(last) * 1e6))
-
-
-def timed_twice_burst(
-    call: Callable[[], Any],
-    samples: array[int],
-    device_samples: array[int],
-    device: BurstDevice,
-    settle: Callable[[], object],
-    most: int,
-) -> None:
-    """Take both samples of the same calls: latency, and the device's own time, in ns.
-
-    Used for long calls, in whose latency the two event records don't matter.
-    """
-    first, last = device.event(), device.event()
-    stream = device.stream()
-    for _ in range(most):
-        settle()
         started = perf_counter_ns()
         first.record(stream)
         output = call()  # noqa: F841 (kept alive until the next one)
         last.record(stream)
         device.synchronize()
-        samples.append(perf_counter_ns() - started)
+        ended = perf_counter_ns()
+        if samples is not None:
+            samples.append(ended - started)
         device_samples.append(int(first.elapsed_time(last) * 1e6))
 
 

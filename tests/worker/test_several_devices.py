@@ -6,6 +6,7 @@ import sys
 from array import array
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 from perfci.api.distributed import orders
 from perfci.errors import Unusable
 from perfci.worker import calls as burst_loops
-from perfci.worker.calls import device_burst, synchronised_burst, timed_twice_burst
+from perfci.worker.calls import device_burst, synchronised_burst
 from perfci.worker.devices import BurstDevice, check_output, cuda, kinds, members, used
 
 MIB = 1 << 20
@@ -158,8 +159,8 @@ def test_each_card_is_waited_for_before_each_reading_of_the_clock(
     synchronised_burst(lambda: runtime.calls.append("call"), array("q"), both, both.synchronize, 2)
     assert runtime.calls == ["clock", *[*wait, "clock", "call", *wait, "clock"] * 2]
     runtime.calls.clear()
-    work, samples = (lambda: runtime.calls.append("call")), (array("q"), array("q"))
-    timed_twice_burst(work, *samples, both, both.synchronize, 1)
+    work = partial(runtime.calls.append, "call")
+    device_burst(work, array("q"), both, both.synchronize, 1, samples=array("q"))
     events = ["event 2", "event 0"]
     assert runtime.calls == [*wait, "clock", *events, "call", *events, *wait, "clock"]
 
@@ -170,7 +171,7 @@ def test_a_calls_own_time_is_that_of_the_card_that_ends_last(
     both.hold(0.001)  # type: ignore[attr-defined]  (measures how fast each card spins)
     runtime.calls.clear()
     samples, work = array("q"), lambda: runtime.calls.append("call")
-    device_burst(work, samples, both, both.synchronize, 1, 1_000_000)
+    device_burst(work, samples, both, both.synchronize, 1, latency_ns=1_000_000)
     assert list(samples) == [4_000_000]  # of card 2
     events, wait = ["event 2", "event 0"], ["wait 2", "wait 0"]
     assert runtime.calls == [*wait, "hold 2", "hold 0", *events, "call", *events, *wait]

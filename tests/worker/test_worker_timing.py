@@ -11,7 +11,7 @@ import pytest
 
 from perfci.metrics.memory import memory_growth
 from perfci.worker.bursts import warm_up
-from perfci.worker.calls import device_burst, synchronised_burst, timed_twice_burst
+from perfci.worker.calls import device_burst, synchronised_burst
 
 
 class Recorder:
@@ -73,7 +73,7 @@ def test_long_calls_are_timed_by_the_clock_and_by_events_at_once() -> None:
     device = Recorder()
     samples, times = array("q"), array("q")
     call = partial(device.asked.append, "call")
-    timed_twice_burst(call, samples, times, device, device.synchronize, 2)
+    device_burst(call, times, device, device.synchronize, 2, samples=samples)
     events = ["record in stream", "call", "record in stream"]
     assert device.asked == ["synchronize", *events, "synchronize"] * 2
     assert (len(samples), list(times)) == (2, [250_000, 250_000])

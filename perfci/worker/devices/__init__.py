@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, cast
 
 from perfci import metrics
@@ -75,18 +75,11 @@ class DeviceGroup:
         """Return each member's stream."""
         return tuple(member.stream() for member in self.members)
 
-    @property
-    def hold(self) -> Callable[[float], None] | None:
-        """A function that keeps all members busy, or None if one can't be."""
-        holds = [hold for member in self.members if (hold := getattr(member, "hold", None))]
-        if len(holds) < len(self.members):
-            return None
-
-        def hold_each(seconds: float) -> None:
-            for hold in holds:
+    def hold(self, seconds: float) -> None:
+        """Keep all members busy that can be."""
+        for hold in (getattr(member, "hold", None) for member in self.members):
+            if hold:
                 hold(seconds)
-
-        return hold_each
 
     def reset_peaks(self) -> None:
         """Reset all members' peaks."""

@@ -126,7 +126,9 @@ def facts() -> dict[str, str]:
         result["device_name"] = torch.cuda.get_device_name(0)
         result["device_count"] = str(torch.cuda.device_count())
         result["cudnn"] = str(torch.backends.cudnn.version())
-        result["driver"] = driver_version(DRIVER) or "unknown"
+        driver = DRIVER.read_text("utf-8", errors="replace") if DRIVER.exists() else ""
+        version = re.search(r"\b\d{3,}\.\d+(\.\d+)?\b", driver)  # torch knows only its CUDA's
+        result["driver"] = version[0] if version else "unknown"
     return result
 
 
@@ -139,13 +141,3 @@ def cards() -> tuple[str, ...]:
 
 
 opened = Cuda
-
-
-def driver_version(path: Path) -> str | None:
-    """Return NVIDIA's kernel driver version, or None. torch knows only its CUDA version."""
-    if not path.exists():
-        return None
-    match = re.search(
-        r"\b\d{3,}\.\d+(\.\d+)?\b", path.read_text(encoding="utf-8", errors="replace")
-    )
-    return match.group() if match else None
