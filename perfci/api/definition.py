@@ -43,15 +43,15 @@ class Benchmark:
     """A named piece of work with axes.
 
     The ``function`` returns the work to measure. If the benchmark ``hands_over``, it instead calls
-    its first argument with the work. ``sources`` are other files that define the benchmark.
+    its first argument with the work. ``axes`` has the values of each axis by their labels.
+    ``sources`` are other files that define the benchmark.
     """
 
     name: str
     function: Callable[..., Any]
     file: str
     line: int
-    axes: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
-    labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    axes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     tags: tuple[str, ...] = ()
     skip: Skip = None
     timeout: float | None = None
@@ -66,17 +66,11 @@ class Benchmark:
 
     def points(self) -> Iterator[AxisPoint]:
         """Yield every point of the axes. The last axis changes fastest."""
-        names = tuple(self.axes)
-        indexes = [range(len(self.axes[name])) for name in names]
-        for chosen in itertools.product(*indexes):
-            at = dict(zip(names, chosen, strict=True))
-            labels = {name: self.labels[name][i] for name, i in at.items()}
+        for chosen in itertools.product(*self.axes.values()):
+            labels = dict(zip(self.axes, chosen, strict=True))
             inner = ",".join(f"{name}={label}" for name, label in labels.items())
-            yield AxisPoint(
-                id=f"{self.name}[{inner}]" if inner else self.name,
-                labels=labels,
-                values={name: self.axes[name][i] for name, i in at.items()},
-            )
+            values = {name: self.axes[name][label] for name, label in labels.items()}
+            yield AxisPoint(f"{self.name}[{inner}]" if inner else self.name, labels, values)
 
     def skip_reason(self, point: AxisPoint) -> str | None:
         """Return why this point isn't measured, or None."""
@@ -153,8 +147,10 @@ def benchmark(
         defined = Benchmark(
             name=chosen_name,
             function=target,
-            axes={axis: tuple(values) for axis, values in axes.items()},
-            labels={axis: _labels(values, (ids or {}).get(axis)) for axis, values in axes.items()},
+            axes={
+                axis: dict(zip(_labels(values, (ids or {}).get(axis)), values, strict=True))
+                for axis, values in axes.items()
+            },
             tags=tuple(tags),
             skip=skip,
             timeout=timeout,

@@ -90,7 +90,7 @@ def script(path: str, *arguments: str, tags: Sequence[str] = ()) -> tuple[Benchm
     benchmarks = []
     for name, labels in run.cases.items():
         function = partial(_measured, place, arguments, name)
-        axes = {"case": tuple(labels)} if len(labels) > 1 else {}
+        axes = {"case": {label: label for label in labels}} if len(labels) > 1 else {}
         benchmarks.append(
             Benchmark(
                 name=name,
@@ -98,7 +98,6 @@ def script(path: str, *arguments: str, tags: Sequence[str] = ()) -> tuple[Benchm
                 file=file,
                 line=int(line),
                 axes=axes,
-                labels=axes,
                 tags=tuple(tags),
                 hands_over=True,
                 sources=(str(place),),

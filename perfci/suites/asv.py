@@ -248,12 +248,13 @@ def written(
 
 def _benchmark(asv: _Asv, file: Path) -> Benchmark:
     names = _labels(asv.param_names)
-    labels = {name: _labels(texts) for name, texts in zip(names, asv.params, strict=True)}
     return Benchmark(
         name=fit_name(asv.name),
         function=partial(_hand_over, asv, names),
-        axes={name: tuple(range(len(labels[name]))) for name in names},
-        labels=labels,
+        axes={
+            name: {label: index for index, label in enumerate(_labels(texts))}
+            for name, texts in zip(names, asv.params, strict=True)
+        },
         skip=partial(_skip, asv, names),
         timeout=max(float(asv.timeout), _LEAST_TIMEOUT_S) if asv.timeout else None,
         metrics=_METRICS.get(type(asv).__name__, ()),

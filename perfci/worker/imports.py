@@ -13,10 +13,9 @@ import builtins
 import importlib.util
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
 from importlib.util import resolve_name
 from itertools import accumulate
 from typing import Any
@@ -58,6 +57,7 @@ class ImportRecord:
         self._own: dict[str, bool] = {}
         self._environment = dict(os.environ)
         self._import = builtins.__import__
+        sys.addaudithook(self._note_event)  # for ever: a hook can't be removed
 
     @contextmanager
     def during(self, file: str) -> Iterator[None]:
@@ -65,11 +65,9 @@ class ImportRecord:
         self._nested.append(self._trace_of(file))
         self._import = builtins.__import__
         builtins.__import__ = self._import_noted
-        _listeners().append(self._note_event)
         try:
             yield
         finally:
-            _listeners().remove(self._note_event)
             builtins.__import__ = self._import
             self._nested.clear()
 
@@ -146,29 +144,13 @@ class ImportRecord:
         return any(self._is_own_file(f"{place}/") for place in places)
 
     def _note_event(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if event not in _ENVIRONMENT_CHANGES or not self._nested:
+        if not self._nested or event not in _ENVIRONMENT_CHANGES:
             return
         change = os.fsdecode(b"=".join(arguments))
         name, is_set, value = change.partition("=")
         values = {value if is_set else None, os.environ.get(name)}
         if values != {self._environment.get(name)} and not name.startswith(_SET_BY_SUITES):
             self._nested[-1].environment[change] = None
-
-
-@cache
-def _listeners() -> list[Callable[[str, tuple[Any, ...]], None]]:
-    """Return the list of listeners to audit events. A single hook calls them all.
-
-    An audit hook can't be removed, but a listener can.
-    """
-    listeners: list[Callable[[str, tuple[Any, ...]], None]] = []
-
-    def hand_on(event: str, arguments: tuple[Any, ...]) -> None:
-        for listener in listeners:
-            listener(event, arguments)
-
-    sys.addaudithook(hand_on)
-    return listeners
 
 
 def modules() -> dict[str, str]:

@@ -88,7 +88,7 @@ def benchmarks_of(
 
     benchmarks = []
     for name, test in Collection(files, root, others).tests.items():
-        axes = {"params": tuple(test.labels)} if test.labels else {}
+        axes = {"params": {label: label for label in test.labels}} if test.labels else {}
         benchmarks.append(
             Benchmark(
                 name=name,
@@ -96,7 +96,6 @@ def benchmarks_of(
                 file=test.file,
                 line=test.line,
                 axes=axes,
-                labels=axes,
                 tags=(test.group,) if test.group else (),
                 skip=partial(_skip, test.skips),
                 hands_over=True,
