@@ -16,14 +16,13 @@ from perfci.measure.checkout.commits import branch_of, commits, tags
 from perfci.measure.checkout.git import Repository, forge_of
 from perfci.outputs import files_of, write_files, write_site
 from perfci.report.clean import Clean, clean_lines
-from perfci.report.site.lists import release_runs
 from perfci.report.site.pages import render_site, render_trend_markdown
 from perfci.report.site.words import withdrawal_text
 from perfci.report.trend import trend_json
 from perfci.trend import KnownChange, Trend, TrendSettings, dates_of
 from perfci.trend.changes import analyse, settled
 from perfci.trend.events import group_events
-from perfci.trend.timelines import arrange, current_name
+from perfci.trend.timelines import arrange, current_name, release_runs
 from perfci.version import VERSION
 
 _FIRST_TIME_NOTE = "No change was reported before: of the older ones, none counts as new."

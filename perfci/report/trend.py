@@ -9,7 +9,7 @@ from typing import Any
 
 from perfci.report.clean import Clean
 from perfci.report.exporters.json import json_text
-from perfci.report.site.lists import SeriesStanding, standings
+from perfci.report.site.catalogue import SeriesStanding, standings
 from perfci.report.site.words import bisect_command, pull_request
 from perfci.trend import (
     Change,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -269,3 +269,30 @@ def order_runs(
     ]
     vanished = dict.fromkeys(runs[at].sha for at in here if runs[at].sha not in {"", *ranks})
     return [at for *_, at in sorted(keyed)], tuple(vanished)
+
+
+def release_runs(
+    tags: Mapping[str, tuple[str, ...]], order: Sequence[str], timelines: Mapping[str, Timeline]
+) -> dict[str, tuple[str, ...]]:
+    """Return for each release the first measured commit that contains it: names by commit.
+
+    ``tags`` maps commits to names. ``order`` has the branch's commits, the oldest first. A nightly
+    run seldom measures the tagged commit itself, so a release is shown at the next measured commit.
+    Of the tags older than all runs, only the newest is shown, at the first run: the older ones were
+    outdated by then. A tag that isn't on the branch, or is newer than all runs, is left out.
+    """
+    ranks = {sha: place for place, sha in enumerate(order)}
+    names: dict[str, list[str]] = {}
+    for timeline in timelines.values():
+        measured = sorted({ranks[run.sha] for run in timeline.runs if run.sha in ranks})
+        if not measured:
+            continue
+        placed = [(ranks[sha], name) for sha in tags if sha in ranks for name in tags[sha]]
+        before = max((rank for rank, _ in placed if rank < measured[0]), default=0)
+        for rank, name in placed:
+            if rank < before or rank > measured[-1]:
+                continue
+            of_run = names.setdefault(order[measured[bisect_left(measured, rank)]], [])
+            if name not in of_run:
+                of_run.append(name)
+    return {sha: tuple(of_run) for sha, of_run in names.items()}

@@ -8,7 +8,7 @@ from typing import Any
 from perfci.report.clean import clean_line
 from perfci.report.drawing import literal
 from perfci.report.site import words
-from perfci.report.site.lists import Catalogue, ListedBenchmark, SeriesStanding, slug
+from perfci.report.site.catalogue import Catalogue, ListedBenchmark, SeriesStanding, slug
 from perfci.report.site.words import change_text, patterns, short, shown
 from perfci.trend import Change, Series, SeriesKey, Timeline, benchmark_of, dates_of
 from perfci.units import format_change

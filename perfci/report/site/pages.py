@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from perfci.report.clean import clean_line
-from perfci.report.site import words
+from perfci.report.site.catalogue import ListedBenchmark
 from perfci.report.site.data import benchmark_files, search_file, timeline_file
-from perfci.report.site.lists import (
-    ListedBenchmark,
-    TrendRows,
-    catalogue,
-    row_text,
-    standings,
-)
-from perfci.report.site.words import shown, sort_events
+from perfci.report.site.rows import TrendView, row_text
+from perfci.report.site.words import shown
 from perfci.report.templates import (
     LIMIT,
     cut,
@@ -25,7 +19,7 @@ from perfci.report.templates import (
     render_html,
     tidy,
 )
-from perfci.trend import Change, Drift, SeriesKey, Trend, TrendEvent
+from perfci.trend import Change, SeriesKey, Trend
 from perfci.units import counted
 
 if TYPE_CHECKING:
@@ -42,43 +36,6 @@ MOST_LINES, _LONGEST_NOTE = 20, 400
 """In the lines to print: rows of a list, characters of a note."""
 MOST_ROWS, _MOST_NOTES = 25, 10
 """In the Markdown: rows of a list, and notes."""
-
-
-class TrendView:
-    """A trend as all formats for people show it: its series listed, its events in groups."""
-
-    def __init__(self, trend: Trend) -> None:
-        self.trend = trend
-        self.standings = standings(trend)
-        self.listed = catalogue(trend, self.standings)
-        self.groups = sort_events(trend)
-        self.headline = words.headline(trend, self.groups)
-        early = words.too_early(trend)
-        self.early = "" if early == self.headline else early
-        self.several = len(self.listed.labels) > 1
-        """Whether there are several environments."""
-        self.lists: dict[str, Sequence[TrendEvent | Drift]] = {
-            "new": (*self.groups.new_worse, *self.groups.new_better),
-            "open": self.groups.open_worse,
-            "drifts": self.groups.drifts_worse,
-        }
-        """The lists that a reader sees first, in order."""
-
-    @property
-    def scope(self) -> str:
-        """The extent of the trend in one line: series, benchmarks, runs, environments."""
-        timelines = self.trend.timelines.values()
-        runs = [run for timeline in timelines for run in timeline.runs]
-        newest = max((run.measured_at for run in runs), default="")
-        return (
-            f"{len(self.trend.series):,} series of "
-            f"{counted(len(self.listed.benchmarks), 'benchmark')}; "
-            f"{counted(len(runs), 'run')} in {counted(len(timelines), 'environment')}"
-        ) + (f"; the newest of {words.day(newest)}" if newest else "")
-
-    def rows(self, *, drawn: bool = False) -> TrendRows:
-        """Return what makes rows of events."""
-        return TrendRows(self.trend, self.listed, drawn=drawn)
 
 
 def render_site(trend: Trend) -> Iterator[tuple[str, bytes]]:
@@ -108,13 +65,16 @@ def _overview_page(view: TrendView, search_bytes: int) -> bytes:
     A list of all series with many ``search_bytes`` is loaded only when it is searched.
     """
     groups = view.groups
+    mood = (
+        "worse" if groups["worse"] or groups["open"] else "better" if groups["better"] else "steady"
+    )
     context = {
         **_common(view.trend, root=""),
         "view": view,
         "trend": view.trend,
-        "mood": "worse" if groups.open else "better" if groups.new_better else "steady",
-        **view.rows(drawn=True).lists(view.lists, MOST_LISTED),
-        **view.rows().lists({"earlier": groups.earlier}, MOST_EARLIER),
+        "mood": "worse" if groups["worse"] or groups["open"] else mood,
+        **view.rows(view.lists, MOST_LISTED),
+        **view.rows({"earlier": groups["earlier"]}, MOST_EARLIER),
         "search_bytes": search_bytes,
     }
     return render_html("trend/overview.html.j2", context)
@@ -145,14 +105,13 @@ def _common(trend: Trend, root: str) -> dict[str, Any]:
 def trend_lines(trend: Trend) -> tuple[str, ...]:
     """Return the lines to print: plain, clean text."""
     view = TrendView(trend)
-    rows = view.rows()
+    listed = view.rows(view.lists, MOST_LINES)
     lines = [f"{line}." for line in (view.headline, view.early, view.scope) if line]
     titles = {"open": "Still worse:", "drifts": "Slow drift:"}
-    for name, items in view.lists.items():
-        lines += [titles[name]] if name in titles and items else []
-        shown = rows.of(items[:MOST_LINES])
-        lines += [f"  {row_text(row, view.several)}" for row in shown]
-        lines += [f"  and {len(items) - len(shown)} more"] if len(items) > len(shown) else []
+    for name in view.lists:
+        lines += [titles[name]] if name in titles and listed[name] else []
+        lines += [f"  {row_text(row, view.several)}" for row in listed[name]]
+        lines += [f"  and {listed[f'{name}_more']} more"] if listed[f"{name}_more"] else []
     lines += [f"Note: {clean_line(note, _LONGEST_NOTE)}" for note in trend.notes]
     return tuple(lines)
 
@@ -160,12 +119,12 @@ def trend_lines(trend: Trend) -> tuple[str, ...]:
 def render_trend_markdown(trend: Trend, limit: int = LIMIT) -> str:
     """Return the trend as Markdown: what moved since the last report, then folds of the rest."""
     view = TrendView(trend)
-    accepted = [event for event in view.groups.earlier if event.status == "acknowledged"]
+    accepted = [event for event in view.groups["earlier"] if event.status == "acknowledged"]
     text = _template().render(
         view=view,
         notes=trend.notes[:_MOST_NOTES],
         notes_more=max(0, len(trend.notes) - _MOST_NOTES),
-        **view.rows().lists({**view.lists, "accepted": accepted}, MOST_ROWS),
+        **view.rows({**view.lists, "accepted": accepted}, MOST_ROWS),
     )
     return cut(tidy(text), limit)
 

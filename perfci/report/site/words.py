@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from shlex import quote
-from statistics import median
 from urllib.parse import urlsplit
 
 from perfci.report.clean import clean_line
@@ -42,14 +41,15 @@ _EVIDENCE: dict[Evidence, str] = {
 }
 
 
-def headline(trend: Trend, groups: SortedEvents) -> str:
+def headline(trend: Trend, groups: Mapping[str, Sequence[TrendEvent]]) -> str:
     """Return the most important facts of the trend, in one sentence without its full stop."""
     if not trend.series:
         return "Nothing is recorded yet"
-    new = [each for event in groups.open for each in event.changes if each.status == "new"]
+    regressions = (*groups["worse"], *groups["open"])
+    new = [each for event in regressions for each in event.changes if each.status == "new"]
     worse = len({change.series for change in new})
-    better = len({change.series for event in groups.new_better for change in event.changes})
-    older = len(groups.open_worse)
+    better = len({change.series for event in groups["better"] for change in event.changes})
+    older = len(groups["open"])
     days = f" in the last {trend.recent_days} days" if trend.changes else ""
     since = " since the last report" if trend.reported_before else days
     parts = []
@@ -216,49 +216,3 @@ def range_text(commits: tuple[str, str]) -> str:
 
 def _series(number: int) -> str:
     return f"{number:,} series"
-
-
-@dataclass(frozen=True, slots=True)
-class SortedEvents:
-    """The events in groups. Each group is sorted, the worst first, but ``earlier`` newest first."""
-
-    new_worse: tuple[TrendEvent, ...]
-    new_better: tuple[TrendEvent, ...]
-    open_worse: tuple[TrendEvent, ...]
-    earlier: tuple[TrendEvent, ...]
-    drifts_worse: tuple[Drift, ...]
-
-    @property
-    def open(self) -> tuple[TrendEvent, ...]:
-        """Return the regressions that no one has fixed or acknowledged."""
-        return (*self.new_worse, *self.open_worse)
-
-
-def sort_events(trend: Trend) -> SortedEvents:
-    """Return the events of ``trend`` in groups."""
-    groups: dict[str, list[TrendEvent]] = {}
-    for event in trend.events:
-        groups.setdefault(_group(event), []).append(event)
-
-    def worst_first(name: str) -> tuple[TrendEvent, ...]:
-        # the sort is stable: events of equal size stay in order, the newest first
-        return tuple(sorted(groups.get(name, ()), key=_severity, reverse=True))
-
-    return SortedEvents(
-        new_worse=worst_first("new_worse"),
-        new_better=worst_first("new_better"),
-        open_worse=worst_first("open_worse"),
-        earlier=tuple(groups.get("earlier", ())),
-        drifts_worse=tuple(drift for drift in trend.drifts if drift.worse),
-    )
-
-
-def _group(event: TrendEvent) -> str:
-    if event.status == "new":
-        return "new_worse" if event.worse else "new_better"
-    return "open_worse" if event.worse and event.status == "known" else "earlier"
-
-
-def _severity(event: TrendEvent) -> float:
-    """Return a sort key: the size that the event's row shows, infinite for a change from zero."""
-    return abs(math.log(median(event.costs))) if event.costs else math.inf
