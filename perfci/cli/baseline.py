@@ -9,10 +9,10 @@ import click
 
 from perfci.cli.options import (
     FOLDER,
-    calling,
     config_option,
     configuration_here,
     measuring_options,
+    opened_project,
     python_option,
     refs,
 )
@@ -40,11 +40,9 @@ def update(rev: str, sessions: int, **given: Any) -> int:
     budget cut short is not stored.
     """
     from perfci.commands.compare import MeasureOptions
-    from perfci.commands.project import open_project
     from perfci.commands.revisions import update_baseline
 
-    with calling() as caller:
-        project = open_project(caller)
+    with opened_project() as project:
         updated = update_baseline(project, rev, MeasureOptions(**given), sessions)
     if updated.written and not is_quiet():
         say("Commit these files. They are reviewed and merged like code.")
@@ -78,17 +76,13 @@ def list_baselines() -> None:
 
 @baseline_command.command("show", epilog="Example: perfci baseline show 'encoder[batch=1]'")
 @click.argument("case")
-@click.option("--environment", "key", help="The environment's key (default: every one).")
 @config_option
-def show(case: str, key: str | None) -> None:
-    """Show the numbers of CASE's baseline."""
+def show(case: str) -> None:
+    """Show the numbers of CASE's baseline in each environment."""
     from perfci.baselines import Baselines
 
     store = _store()
-    if key is not None:
-        _require_known(store, key)
-    keys = store.environments() if key is None else (key,)
-    baselines = [baseline for key in keys if (baseline := store.load(key, case))]
+    baselines = [each for key in store.environments() if (each := store.load(key, case))]
     if not baselines:
         raise _unknown(case)
     for baseline in baselines:

@@ -10,11 +10,11 @@ import click
 
 from perfci.cli.options import (
     allow_token_option,
-    calling,
     config_option,
     configuration_here,
     history_option,
     hour_option,
+    opened_project,
     python_option,
     refs,
     select_option,
@@ -138,10 +138,9 @@ def nightly_command(**given: Any) -> int:
     if given["commits"] and (given["branch"] or given["last"]):
         raise click.UsageError("--commits names the commits. Leave out BRANCH and --last")
     from perfci.commands.nightly import NightlyOptions, nightly
-    from perfci.commands.project import open_project
 
-    with calling() as caller:
-        summary = nightly(open_project(caller), NightlyOptions(**given))
+    with opened_project() as project:
+        summary = nightly(project, NightlyOptions(**given))
     _show_night(summary)
     summary.require_progress()
     # an older commit that fails now, or lacks a new case, fails no night

@@ -12,10 +12,10 @@ import click
 from perfci.cli.options import (
     FILE,
     allow_token_option,
-    calling,
     config_option,
     configuration_here,
     duration,
+    opened_project,
     python_option,
     refs,
     root_here,
@@ -61,12 +61,10 @@ def calibrate_command(
     """
     from perfci.commands.calibrate import calibrated
     from perfci.commands.compare import MeasureOptions
-    from perfci.commands.project import open_project
     from perfci.report.calibration import headline, render_calibration, render_calibration_json
 
     outputs = {"json": json_path} if json_path else {}
-    with calling() as caller:
-        project = open_project(caller)
+    with opened_project() as project:
         calibration = calibrated(project, rev, MeasureOptions(outputs=outputs, **given), budget)
     printed = json_path == STANDARD_OUTPUT
     if json_path and not printed:

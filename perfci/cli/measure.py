@@ -11,10 +11,10 @@ import click
 from perfci.cli.options import (
     FOLDER,
     allow_token_option,
-    calling,
     config_option,
     inject_option,
     measuring_options,
+    opened_project,
     python_option,
     record_options,
     refs,
@@ -87,12 +87,10 @@ def compare_command(
     changes. `A...B` for BASE is where A and B parted, with B as HEAD. Your checkout is not touched.
     """
     from perfci.commands.compare import MeasureOptions
-    from perfci.commands.project import open_project
     from perfci.commands.revisions import compare_revisions
 
     options = MeasureOptions(**given)
-    with calling() as caller:
-        project = open_project(caller)
+    with opened_project() as project:
         measured = compare_revisions(project, base, head, options, benchmarks_of=benchmarks_of)
     return conclude(measured, options.outputs, project.config, verbose=verbose)
 
@@ -135,13 +133,11 @@ def check_command(
     """
     from perfci.commands.check import NoBaseline
     from perfci.commands.compare import MeasureOptions
-    from perfci.commands.project import open_project
     from perfci.commands.revisions import check_revision
 
     options = MeasureOptions(**given)
     try:
-        with calling() as caller:
-            project = open_project(caller)
+        with opened_project() as project:
             measured = check_revision(project, head, options, confirm=not no_confirm)
     except NoBaseline as nothing:
         if not if_stored:
@@ -162,12 +158,10 @@ def check_command(
 def run_command(rev: str, verbose: bool, **given: Any) -> int:
     """Measure REV (default: the working tree) alone and show its numbers."""
     from perfci.commands.compare import MeasureOptions
-    from perfci.commands.project import open_project
     from perfci.commands.revisions import run_revision
 
     options = MeasureOptions(**given)
-    with calling() as caller:
-        project = open_project(caller)
+    with opened_project() as project:
         measured = run_revision(project, rev, options)
     return conclude(measured, options.outputs, project.config, verbose=verbose)
 
@@ -185,10 +179,8 @@ def list_command(rev: str, selection: str, *, as_json: bool) -> int:
     With -q, print only the ids.
     """
     from perfci.commands.compare import list_cases
-    from perfci.commands.project import open_project
 
-    with calling(quiet=not is_terminal(err=True)) as caller:
-        project = open_project(caller)
+    with opened_project(quiet=not is_terminal(err=True)) as project:
         head = project.side("head", rev)
         cases, failed, notes = list_cases(project.session_context(), head, selection)
     if as_json:

@@ -1,4 +1,4 @@
-"""The options that several commands share, their shell completion, and the caller they make.
+"""The options that several commands share, their shell completion, and the project they open.
 
 Completion runs at each Tab, so it reads git's refs alone.
 """
@@ -23,7 +23,7 @@ from perfci.units import parse_duration, parse_share
 from perfci.verdict.shards import Shard, parse_shard
 
 if TYPE_CHECKING:
-    from perfci.commands.project import Caller
+    from perfci.commands.project import Project
     from perfci.config.loading import Config
 
 _MOST_COMPLETIONS = 500
@@ -251,12 +251,12 @@ def configuration_here() -> tuple[Path, Config]:
 
 
 @contextmanager
-def calling(*, quiet: bool = False) -> Iterator[Caller]:
-    """Yield the caller. Its progress is shown on a line, which is cleared at the end.
+def opened_project(*, quiet: bool = False) -> Iterator[Project]:
+    """Yield the project here. Its progress is shown on a line, which is cleared at the end.
 
     Workers are started by the executor that was passed to the command line, or as processes.
     """
-    from perfci.commands.project import Caller
+    from perfci.commands.project import Caller, open_project
     from perfci.measure.executor import Executor
 
     line, context = ProgressLine(quiet=quiet), click.get_current_context()
@@ -265,16 +265,17 @@ def calling(*, quiet: bool = False) -> Iterator[Caller]:
         line.close()
         say(text, err=err)
 
+    caller = Caller(
+        folder=Path.cwd(),
+        **_given(context),
+        say=say_below,
+        announce=line.announce,
+        step=line.say,
+        progress=line,
+        executor=context.find_root().obj or Executor(),
+    )
     try:
-        yield Caller(
-            folder=Path.cwd(),
-            **_given(context),
-            say=say_below,
-            announce=line.announce,
-            step=line.say,
-            progress=line,
-            executor=context.find_root().obj or Executor(),
-        )
+        yield open_project(caller)
     finally:
         line.close()
 

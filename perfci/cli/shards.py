@@ -13,9 +13,9 @@ from perfci.cli.options import (
     FILE,
     FOLDER,
     OUTPUT,
-    calling,
     config_option,
     configuration_here,
+    opened_project,
     stack,
     strict_option,
 )
@@ -126,15 +126,13 @@ def _measure_by_slurm(
     **given: Any,
 ) -> int:
     """Have the shards measured, print the merged reports, and return the exit code."""
-    from perfci.commands.project import open_project
     from perfci.commands.shards import SlurmOptions, check_by_slurm, compare_by_slurm
 
     for name in ("shard", "if_stored"):
         if given.get(name):
             raise click.UsageError(f"--{name.replace('_', '-')} doesn't go with --slurm")
     options = SlurmOptions(**own, log_folder=given["log_folder"], command=_forwarded(context))
-    with calling() as caller:
-        project = open_project(caller)
+    with opened_project() as project:
         if base is None:
             reports = check_by_slurm(project, head, options, outputs)
         else:

@@ -11,12 +11,12 @@ from perfci.cli.options import (
     FILE,
     FOLDER,
     allow_token_option,
-    calling,
     config_option,
     configuration_here,
     duration,
     history_option,
     hour_option,
+    opened_project,
     python_option,
     refs,
     select_option,
@@ -132,12 +132,10 @@ def bisect_command(
     `perfci trend` writes this command for each change.
     """
     from perfci.commands.bisect import BisectOptions, bisect
-    from perfci.commands.project import open_project
     from perfci.report.bisection import render_bisection, render_bisection_json
 
     options = BisectOptions(**given)
-    with calling() as caller:
-        project = open_project(caller)
+    with opened_project() as project:
         project.check_outputs({"json": json_path} if json_path else {})
         bisection = bisect(project, wanted, options)
     printed = json_path == STANDARD_OUTPUT
@@ -179,7 +177,6 @@ def explain_command(
     Both sides run again, in fresh processes under instruments. Nothing is measured and no verdict
     is given. Of a report, only cases that moved are looked at. HEAD defaults to the working tree.
     """
-    from perfci.commands.project import open_project
     from perfci.commands.revisions import ExplainedSides, explain, sides_of_report
     from perfci.report.why import lines_of_why
 
@@ -188,8 +185,8 @@ def explain_command(
         sides = sides_of_report(path)
     else:
         sides = ExplainedSides(report_or_base, head or ".")
-    with calling() as caller:
-        explained = explain(open_project(caller), sides, **given)
+    with opened_project() as project:
+        explained = explain(project, sides, **given)
     for why in explained:
         say(why.case)
         for line in lines_of_why(why):

@@ -140,15 +140,14 @@ class _Night:
         self._end = self._context.executor.now() + self._options.budget_s
         self._environment = self._find_cases()
         self.summary.environment = self._environment.key
-        todo = self._gaps(self.summary.commits)
-        for commit in self.summary.commits:
-            for gap in [gap for gap in todo if gap.sha == commit.sha and gap.sha in self._broken]:
-                self._record_error(commit, self._wanted(gap), self._broken[gap.sha])
-                todo.remove(gap)
-        for gap in todo:
+        for gap in self._gaps(self.summary.commits):
             if self.summary.interrupted:
                 return
-            self._fill(gap)
+            commit = next(commit for commit in self.summary.commits if commit.sha == gap.sha)
+            if error := self._broken.get(gap.sha):
+                self._record_error(commit, self._wanted(gap), error)
+            else:
+                self._fill(commit, gap)
 
     def _find_cases(self) -> Environment:
         """Return the environment, and keep the cases, of the newest commit that can be opened.
@@ -162,28 +161,25 @@ class _Night:
                 return self._open(commit.sha)
             except (UnbuiltCommit, NoTimeToImport) as error:
                 self._broken[commit.sha] = error
-        errors = list(self._broken.values())
+        first, *_ = errors = list(self._broken.values())
         for hurried in errors:
             if isinstance(hurried, NoTimeToImport):
                 raise hurried
-        raise MeasureError(
-            "nothing-builds",
-            f"none of the newest {counted(len(tried), 'commit')} could be measured: "
-            f"{errors[0].message}",
-            errors[0].advice,
-        )
+        newest = counted(len(tried), "commit")
+        why = f"none of the newest {newest} could be measured: {first.message}"
+        raise MeasureError("nothing-builds", why, first.advice)
 
     def _open(self, sha: str) -> Environment:
         with open_workplace(
             within(self._context, self._left_s()),
-            (self._side("head", sha),),
+            (self._side(sha),),
             benchmarks_of=self._benchmarks_of(sha),
         ) as workplace:
             cases = selected_cases(workplace, MeasureOptions(self._options.selection))
             self._cases = tuple(case for case in cases if not case.skip)
             return workplace.environments["head"]
 
-    def _gaps(self, commits: tuple[Commit, ...]) -> list[Gap]:
+    def _gaps(self, commits: tuple[Commit, ...]) -> tuple[Gap, ...]:
         """Return what is to be measured of ``commits``.
 
         Unless a range was given, the newest commit is due again each day.
@@ -194,7 +190,7 @@ class _Night:
             earlier = self._measured(key, failed=False)
             known -= {(sha, case) for sha, case in earlier if sha == newest}
         shas = [commit.sha for commit in commits]
-        return list(gaps(shas, [case.id for case in self._cases], known))
+        return gaps(shas, [case.id for case in self._cases], known)
 
     def _measured(self, environment: str, *, failed: bool) -> frozenset[tuple[str, str]]:
         """Return each (sha, case) in the history, with both names of a renamed case."""
@@ -207,13 +203,12 @@ class _Night:
         days = {run.measured_at[:10] for run in nights if run.sha == self._newest.sha}
         return self._began[:10] in days
 
-    def _fill(self, gap: Gap) -> None:
+    def _fill(self, commit: Commit, gap: Gap) -> None:
         """Measure one commit and record it, unless another runner has done so or time is short."""
         within_s = time_for(gap, self._left_s(), slowest_case(self._took))
         if within_s is None:
             self.summary.left.append(gap)
             return
-        commit = next(commit for commit in self.summary.commits if commit.sha == gap.sha)
         for still in self._gaps((commit,)):  # none if another runner has recorded it
             self._measure(commit, still, within_s)
 
@@ -224,7 +219,7 @@ class _Night:
         try:
             measured, report = run(
                 within(self._context, within_s),
-                self._side("head", gap.sha),
+                self._side(gap.sha),
                 MeasureOptions(
                     self._options.selection,
                     only=gap.cases,
@@ -286,8 +281,8 @@ class _Night:
     def _benchmarks_of(self, sha: str) -> ResolvedRev | None:
         return None if sha == self._newest.sha else self._newest
 
-    def _side(self, name: str, sha: str) -> RequestedSide:
-        return RequestedSide(name, self._context.repository.resolve(sha), self._python)
+    def _side(self, sha: str) -> RequestedSide:
+        return RequestedSide("head", self._context.repository.resolve(sha), self._python)
 
     def _left_s(self) -> float:
         return self._end - self._context.executor.now()

@@ -237,20 +237,13 @@ def _threshold(metric: str, written: Any, location: KeyLocation, key: str = "") 
     at = location.key(key or metric)
     if METRICS[metric].absolute:
         expected = f"an amount in {METRICS[metric].unit}, as a number, at least 0"
-        if isinstance(written, str):
+        if isinstance(written, str) or not 0 <= written <= sys.float_info.max:
             raise at.wrong(expected, written)
-        return _amount(written, at, expected)
+        return float(written)
     try:
         return parse_share(written)
     except ValueError as error:
         raise at.wrong(str(error), written) from None
-
-
-def _amount(written: float, location: KeyLocation, expected: str) -> float:
-    """Return a number as a float. Raises UsageError for a negative or too large one."""
-    if not 0 <= written <= sys.float_info.max:
-        raise location.wrong(expected, written)
-    return float(written)
 
 
 def _check_accepted(
