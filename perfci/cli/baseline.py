@@ -14,7 +14,6 @@ from perfci.cli.options import (
     measuring_options,
     opened_project,
     python_option,
-    refs,
 )
 from perfci.cli.printing import is_quiet, say
 from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS, UsageError
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @click.command("update", epilog="Example: perfci baseline update main -k encoder")
-@click.argument("rev", default="HEAD", shell_complete=refs)
+@click.argument("rev", default="HEAD")
 @measuring_options
 @python_option
 @click.option(
@@ -155,7 +154,5 @@ def _require_known(store: BaselineStore, *keys: str) -> None:
 
 def _unknown(what: str) -> UsageError:
     return UsageError(
-        "unknown-baseline",
-        f"no baseline is stored for {what}",
-        "`perfci baseline list` shows all.",
+        "unknown-baseline", f"no baseline is stored for {what}", "`perfci baseline list` shows all."
     )

@@ -16,7 +16,6 @@ from perfci.cli.options import (
     hour_option,
     opened_project,
     python_option,
-    refs,
     select_option,
 )
 from perfci.cli.printing import say, say_red, show_all
@@ -112,13 +111,8 @@ def _opened(*, create: bool = False) -> AbstractContextManager[OpenHistory]:
     "Exit codes: 0 recorded, 2 usage, 3 the newest commit failed, or interrupted, "
     "4 git, disk or database.",
 )
-@click.argument("branch", required=False, shell_complete=refs)
-@click.option(
-    "--commits",
-    metavar="OLD..NEW",
-    shell_complete=refs,
-    help="Fill the gaps of these commits.",
-)
+@click.argument("branch", required=False)
+@click.option("--commits", metavar="OLD..NEW", help="Fill the gaps of these commits.")
 @click.option("--last", type=click.IntRange(1), help="The tip, and the gaps of the last N commits.")
 @history_option
 @hour_option

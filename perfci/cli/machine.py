@@ -17,7 +17,6 @@ from perfci.cli.options import (
     duration,
     opened_project,
     python_option,
-    refs,
     root_here,
     select_option,
     showing_options,
@@ -38,7 +37,7 @@ _MARKS = {"ok": ("ok", "green"), "worse": ("worse", "yellow"), "impossible": ("S
     "Exit codes: 0 calibrated, 2 usage, 3 not to be relied on (a false alarm, too little "
     "time), 4 git or disk.",
 )
-@click.argument("rev", default=".", shell_complete=refs)
+@click.argument("rev", default=".")
 @config_option
 @select_option
 @python_option
@@ -49,11 +48,7 @@ _MARKS = {"ok": ("ok", "green"), "worse": ("worse", "yellow"), "impossible": ("S
 @click.option("--json", "json_path", type=FILE, help="Write the calibration file here.")
 @showing_options
 def calibrate_command(
-    rev: str,
-    budget: float,
-    json_path: Path | None,
-    verbose: bool,
-    **given: Any,
+    rev: str, budget: float, json_path: Path | None, verbose: bool, **given: Any
 ) -> int:
     """Measure REV against itself, to show how small a slow-down this machine sees.
 

@@ -17,7 +17,6 @@ from perfci.cli.options import (
     opened_project,
     python_option,
     record_options,
-    refs,
     select_option,
     shard_option,
     showing_options,
@@ -38,8 +37,8 @@ from perfci.report.clean import clean_json, clean_line, clean_lines
     "Exit codes: 0 no regression was found (also inconclusive), 1 regression, 2 usage, "
     "3 no trustworthy verdict, 4 git, disk or database.",
 )
-@click.argument("base", shell_complete=refs)
-@click.argument("head", default=".", shell_complete=refs)
+@click.argument("base")
+@click.argument("head", default=".")
 @measuring_options
 @python_option
 @click.option("--base-python", metavar="PATH", help="Another Python that runs base.")
@@ -57,10 +56,7 @@ from perfci.report.clean import clean_json, clean_line, clean_lines
     help="Measure although both sides are one commit (an A/A); `calibrate` shows more.",
 )
 @click.option(
-    "--benchmarks-of",
-    metavar="REV",
-    shell_complete=refs,
-    help="Run the benchmark files of REV (default: HEAD's).",
+    "--benchmarks-of", metavar="REV", help="Run the benchmark files of REV (default: HEAD's)."
 )
 @click.option(
     "--keep-bursts",
@@ -75,11 +71,7 @@ from perfci.report.clean import clean_json, clean_line, clean_lines
 @record_options
 @showing_options
 def compare_command(
-    base: str,
-    head: str,
-    benchmarks_of: str | None,
-    verbose: bool,
-    **given: Any,
+    base: str, head: str, benchmarks_of: str | None, verbose: bool, **given: Any
 ) -> int:
     """Measure BASE and HEAD side by side and decide whether HEAD got worse.
 
@@ -100,14 +92,10 @@ def compare_command(
     cls=ShardedCommand,
     epilog="Example: perfci check --markdown comment.md --json report.json",
 )
-@click.argument("head", default=".", shell_complete=refs)
+@click.argument("head", default=".")
 @measuring_options
 @python_option
-@click.option(
-    "--no-confirm",
-    is_flag=True,
-    help="Measure HEAD alone, and fail on a suspicion.",
-)
+@click.option("--no-confirm", is_flag=True, help="Measure HEAD alone, and fail on a suspicion.")
 @click.option(
     "--if-stored",
     is_flag=True,
@@ -119,13 +107,7 @@ def compare_command(
 @strict_option
 @record_options
 @showing_options
-def check_command(
-    head: str,
-    no_confirm: bool,
-    if_stored: bool,
-    verbose: bool,
-    **given: Any,
-) -> int:
+def check_command(head: str, no_confirm: bool, if_stored: bool, verbose: bool, **given: Any) -> int:
     """Measure HEAD (default: the working tree) and decide against the stored baseline.
 
     A few cases are measured in pairs with the baseline's commit, which shows how much this machine
@@ -150,7 +132,7 @@ def check_command(
 @click.command(
     "run", cls=ExportingCommand, epilog="Example: perfci run HEAD -k encoder --json run.json"
 )
-@click.argument("rev", default=".", shell_complete=refs)
+@click.argument("rev", default=".")
 @measuring_options
 @python_option
 @record_options
@@ -167,7 +149,7 @@ def run_command(rev: str, verbose: bool, **given: Any) -> int:
 
 
 @click.command("list", epilog="Example: perfci list -k 'encoder and not slow'")
-@click.argument("rev", default=".", shell_complete=refs)
+@click.argument("rev", default=".")
 @config_option
 @select_option
 @python_option

@@ -1,22 +1,17 @@
-"""The options that several commands share, their shell completion, and the project they open.
-
-Completion runs at each Tab, so it reads git's refs alone.
-"""
+"""The options that several commands share, and the project that commands open."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-from click.shell_completion import CompletionItem
 
 from perfci.cli.printing import ProgressLine, say
-from perfci.errors import PerfciError
 from perfci.files import from_here, parse_toml
 from perfci.model.measuring import DECIDING_ROUNDS
 from perfci.units import parse_duration, parse_share
@@ -26,27 +21,9 @@ if TYPE_CHECKING:
     from perfci.commands.project import Project
     from perfci.config.loading import Config
 
-_MOST_COMPLETIONS = 500
-"""Most completions. No screen shows more."""
 F = TypeVar("F", bound=Callable[..., Any])
 FILE = click.Path(dir_okay=False, path_type=Path)
 FOLDER = click.Path(file_okay=False, path_type=Path)
-
-
-def refs(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Complete a branch, a tag, HEAD or the working tree, or the newer end of a range."""
-    from perfci.measure.checkout.git import open_repository
-
-    before, dots, begun = incomplete.rpartition("..")
-    with suppress(PerfciError):  # a prompt is no place for errors
-        names = ["HEAD", *([] if dots else ["."]), *open_repository(Path.cwd()).names()]
-        return _items(before + dots, begun, names)
-    return []
-
-
-def _items(before: str, begun: str, names: Iterable[str]) -> list[CompletionItem]:
-    fitting = [name for name in names if name.startswith(begun)]
-    return [CompletionItem(before + name) for name in dict.fromkeys(fitting[:_MOST_COMPLETIONS])]
 
 
 # Values are converted by functions: a subclass of click.ParamType with its type argument, which
@@ -158,11 +135,7 @@ config_option = stack(
     ),
 )
 select_option = click.option(
-    "-k",
-    "selection",
-    default="",
-    metavar="WORDS",
-    help="Only the cases these words select.",
+    "-k", "selection", default="", metavar="WORDS", help="Only the cases these words select."
 )
 python_option = click.option(
     "--python",

@@ -37,11 +37,7 @@ _BY_SUFFIX = {".html": "html", ".json": "json", ".md": "markdown", ".xml": "juni
 
 
 def conclude(
-    measured: RecordableReport,
-    outputs: Mapping[str, Path],
-    config: Config,
-    *,
-    verbose: bool,
+    measured: RecordableReport, outputs: Mapping[str, Path], config: Config, *, verbose: bool
 ) -> int:
     """Deliver the report, then record the runs, and return the exit code (README.md, Exit codes).
 

@@ -20,13 +20,7 @@ from perfci.cli.options import (
     strict_option,
 )
 from perfci.cli.printing import say
-from perfci.cli.report import (
-    ExportingCommand,
-    exit_code,
-    show_report,
-    show_texts,
-    worst_code,
-)
+from perfci.cli.report import ExportingCommand, exit_code, show_report, show_texts, worst_code
 from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS
 from perfci.report.clean import clean_line
 from perfci.verdict.shards import MOST_SHARDS
@@ -162,11 +156,7 @@ def _measure_by_slurm(
 )
 @strict_option
 @config_option
-def merge_command(
-    files: tuple[Path, ...],
-    expect: int | None,
-    outputs: Mapping[str, Path],
-) -> int:
+def merge_command(files: tuple[Path, ...], expect: int | None, outputs: Mapping[str, Path]) -> int:
     """Join the reports of shards in FILES to one report for each environment.
 
     All their comparisons are corrected as one family and decided with this folder's configuration.

@@ -18,18 +18,12 @@ from perfci.cli.options import (
     hour_option,
     opened_project,
     python_option,
-    refs,
     select_option,
     share,
 )
 from perfci.cli.printing import is_quiet, say, show
 from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS
-from perfci.outputs import (
-    STANDARD_OUTPUT,
-    check_writable,
-    require_own_site,
-    write_files,
-)
+from perfci.outputs import STANDARD_OUTPUT, check_writable, require_own_site, write_files
 
 _UNMEASURED = (
     "perfci: nothing was measured, so times that differ by less than twice are left out: "
@@ -40,10 +34,7 @@ _UNMEASURED = (
 @click.command("trend", epilog="Example: perfci trend --html site --markdown trend.md")
 @history_option
 @click.option(
-    "--branch",
-    metavar="NAME",
-    shell_complete=refs,
-    help="The branch of the commits (default: the default branch).",
+    "--branch", metavar="NAME", help="The branch of the commits (default: the default branch)."
 )
 @click.option("--html", type=FOLDER, metavar="DIR", help="Write a site that opens from disk.")
 @click.option("--markdown", type=FILE, help="Write a summary, for a job or an issue.")
@@ -101,13 +92,11 @@ def trend_command(
     "Exit codes: 0 found (each change named has a probability of 95 % or more), 2 usage, 3 not "
     "found (nothing moved, or the time ended before), 4 git or disk.",
 )
-@click.argument("wanted", metavar="GOOD..BAD", shell_complete=refs)
+@click.argument("wanted", metavar="GOOD..BAD")
 @config_option
 @select_option
 @click.option(
-    "--metric",
-    default="",
-    help="The metric to search for (default: the one that moved most).",
+    "--metric", default="", help="The metric to search for (default: the one that moved most)."
 )
 @click.option(
     "--size",
@@ -120,11 +109,7 @@ def trend_command(
 @hour_option
 @click.option("--restart", is_flag=True, help="Forget the measurements of an earlier start.")
 @click.option("--json", "json_path", type=FILE, help="Write the answer here.")
-def bisect_command(
-    wanted: str,
-    json_path: Path | None,
-    **given: Any,
-) -> int:
+def bisect_command(wanted: str, json_path: Path | None, **given: Any) -> int:
     """Find the commits of a range at which one case's metric changed, for the worse or better.
 
     Commits are compared with GOOD until one is known by 95 %. Commits that can't be built or
@@ -153,8 +138,8 @@ def bisect_command(
     epilog="Example: perfci explain main HEAD -k encoder\n\n"
     "Exit codes: 0 done, 2 usage, 3 no benchmark could be run, 4 git or disk.",
 )
-@click.argument("report_or_base", metavar="REPORT|BASE", shell_complete=refs)
-@click.argument("head", default="", shell_complete=refs)
+@click.argument("report_or_base", metavar="REPORT|BASE")
+@click.argument("head", default="")
 @select_option
 @config_option
 @python_option
@@ -167,11 +152,7 @@ def bisect_command(
     show_default=True,
     help="Time for the instruments of a case, besides its own run time.",
 )
-def explain_command(
-    report_or_base: str,
-    head: str,
-    **given: Any,
-) -> int:
+def explain_command(report_or_base: str, head: str, **given: Any) -> int:
     """Find differences inside cases, between BASE and HEAD or the sides of a REPORT.
 
     Both sides run again, in fresh processes under instruments. Nothing is measured and no verdict

@@ -165,10 +165,7 @@ def _absent_on_base(
 
 
 def _announcement(
-    base: ResolvedRev,
-    head: ResolvedRev,
-    part: ShardCases,
-    settings: MeasureSettings,
+    base: ResolvedRev, head: ResolvedRev, part: ShardCases, settings: MeasureSettings
 ) -> str:
     maximum = f" to {settings.max_rounds}" if settings.max_rounds > settings.rounds else ""
     return (
@@ -290,10 +287,7 @@ def _left_out(workplace: Workplace, options: MeasureOptions) -> tuple[str, ...]:
 
 
 def _undecided_report(
-    workplace: Workplace,
-    options: MeasureOptions,
-    result: SessionResult,
-    part: ShardCases,
+    workplace: Workplace, options: MeasureOptions, result: SessionResult, part: ShardCases
 ) -> Report:
     """Return a session's report without its rows and its verdict."""
     sides = {side.name: side.side for side in workplace.plan.sides}
@@ -322,9 +316,7 @@ def _undecided_report(
         shard=str(part.shard or ""),
         split=part.split_digest,
         timing=Timing(
-            wall_s=workplace.elapsed_s(),
-            measured_s=result.measured_s,
-            rounds=result.rounds,
+            wall_s=workplace.elapsed_s(), measured_s=result.measured_s, rounds=result.rounds
         ),
     )
     failures = [why for why in workplace.failures(part.whole) if part.reports(why.case)]
@@ -369,10 +361,7 @@ def list_cases(
     with open_workplace(context, (head,)) as workplace:
         cases = selected_cases(workplace, MeasureOptions(selection))
         failed = tuple(f"{f.case}: {f.kind}: {f.message}" for f in workplace.failures(cases))
-        notes = (
-            *without_benchmark(workplace.plan),
-            *not_matching(workplace.plan),
-        )
+        notes = (*without_benchmark(workplace.plan), *not_matching(workplace.plan))
         return cases, failed, notes
 
 

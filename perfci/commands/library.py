@@ -62,9 +62,14 @@ def compare(
 
     changes = {"rounds": rounds, "budget": budget, "inject": inject, **(settings or {})}
     caller = _caller(repository, config, changes, python, history, progress, allow_token)
-    logs = _path(log_folder)
     options = MeasureOptions(
-        select, base_python, head_python, None, record, {}, logs, everything, same
+        select,
+        base_python,
+        head_python,
+        record=record,
+        log_folder=Path(log_folder) if log_folder else None,
+        everything=everything,
+        same=same,
     )
     measured = compare_revisions(open_project(caller), base, head, options)
     measured.record()
@@ -100,7 +105,8 @@ def check(
 
     changes = {"rounds": rounds, "budget": budget, "inject": inject, **(settings or {})}
     caller = _caller(repository, config, changes, python, history, progress, allow_token)
-    options = MeasureOptions(select, record=record, log_folder=_path(log_folder))
+    logs = Path(log_folder) if log_folder else None
+    options = MeasureOptions(select, record=record, log_folder=logs)
     measured = check_revision(open_project(caller), head, options, confirm=confirm)
     measured.record()
     return measured.report
@@ -206,14 +212,10 @@ def _caller(
 
     return Caller(
         Path(repository).absolute(),
-        config_path=_path(config),
+        config_path=Path(config) if config else None,
         changes={key: value for key, value in {**changes, **paths}.items() if value is not None},
         say=say,
         step=show,
         progress=say_round,
         token_allowed=allow_token,
     )
-
-
-def _path(name: PathName | None) -> Path | None:
-    return None if name is None else Path(name)

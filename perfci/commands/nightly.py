@@ -288,12 +288,7 @@ class _Night:
         return self._end - self._context.executor.now()
 
 
-def _whole(
-    measured: Run,
-    report: Report,
-    wanted: Sequence[Case],
-    settings: MeasureSettings,
-) -> Run:
+def _whole(measured: Run, report: Report, wanted: Sequence[Case], settings: MeasureSettings) -> Run:
     """Return the run as it is recorded: without cases that were cut short, with all that failed.
 
     A case of ``wanted`` that has neither points nor a failure then is measured another time. So are

@@ -146,11 +146,7 @@ def check_revision(
     recording = _recorder(project, options, resolved)
     store = BaselineStore(project.root / project.config.baselines)
     measured, report = check(
-        project.session_context(),
-        project.side("head", head),
-        store,
-        options,
-        confirm=confirm,
+        project.session_context(), project.side("head", head), store, options, confirm=confirm
     )
     if not (resolved.dirty or report.injected):
         alike = alike_cases(report, store, project.config.policy)
@@ -290,11 +286,7 @@ def sides_of_report(path: Path) -> ExplainedSides:
 
 
 def explain(
-    project: Project,
-    explained: ExplainedSides,
-    *,
-    selection: str,
-    within_s: float,
+    project: Project, explained: ExplainedSides, *, selection: str, within_s: float
 ) -> tuple[Why, ...]:
     """Run the selected cases of both sides under instruments. Of a report, only those that moved.
 
@@ -304,10 +296,7 @@ def explain(
     if rows is not None and not rows:
         project.caller.say("perfci: nothing moved in the report.", err=True)
         return ()
-    sides = (
-        project.side("base", explained.base),
-        project.side("head", explained.head),
-    )
+    sides = (project.side("base", explained.base), project.side("head", explained.head))
     own = explained.benchmarks_of
     files = project.repository.resolve(own) if own else None
     with open_workplace(project.session_context(), sides, benchmarks_of=files) as workplace:

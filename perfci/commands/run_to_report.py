@@ -73,10 +73,7 @@ def run_of(result: SessionResult, name: str, report: Report, environment: Enviro
 
 
 def with_session(
-    report: Report,
-    cases: Sequence[Case],
-    result: SessionResult,
-    failures: Sequence[Failure],
+    report: Report, cases: Sequence[Case], result: SessionResult, failures: Sequence[Failure]
 ) -> Report:
     """Return ``report`` with a session's facts. ``failures`` are those of finding its cases."""
     outputs = _outputs(result)
@@ -232,11 +229,7 @@ def _outputs(result: SessionResult) -> list[WorkerOutput]:
 
 
 def _unmeasured_reason(result: SessionResult) -> Finding:
-    codes = {
-        "budget": "budget-ended",
-        "interrupted": "interrupted",
-        "outside": "session-ended",
-    }
+    codes = {"budget": "budget-ended", "interrupted": "interrupted", "outside": "session-ended"}
     return finding(codes.get(result.ended, "no-round"))
 
 
@@ -294,11 +287,7 @@ def warning_notes(outputs: Sequence[WorkerOutput]) -> tuple[str, ...]:
 
 
 def accepting(
-    context: SessionContext,
-    report: Report,
-    base: ResolvedRev | None,
-    *,
-    whole: bool,
+    context: SessionContext, report: Report, base: ResolvedRev | None, *, whole: bool
 ) -> Report:
     """Return the report with the rows marked that the configuration accepts.
 

@@ -86,8 +86,7 @@ Inside = Annotated[
     ),
 ]
 Commands = Annotated[
-    tuple[Annotated[str, Meta(pattern=TEXT)], ...],
-    written("a list of texts, none of them empty"),
+    tuple[Annotated[str, Meta(pattern=TEXT)], ...], written("a list of texts, none of them empty")
 ]
 Variables = Annotated[
     tuple[Annotated[str, Meta(pattern=f"^[A-Za-z_][A-Za-z0-9_]*{_END}")], ...],
@@ -119,8 +118,7 @@ class QuietTable(Struct, frozen=True, forbid_unknown_fields=True):
     """Settings that keep a worker undisturbed. They are part of the environment."""
 
     pin: Annotated[
-        bool,
-        about("Pin workers to cores of their own, the parent to others if possible."),
+        bool, about("Pin workers to cores of their own, the parent to others if possible.")
     ] = True
     malloc: Annotated[
         bool,
@@ -137,10 +135,9 @@ class QuietTable(Struct, frozen=True, forbid_unknown_fields=True):
     threads: Annotated[bool, about("Set the number of threads (`OMP_NUM_THREADS` and so on).")] = (
         True
     )
-    vec_isa: Annotated[
-        bool,
-        about("Spare Inductor a test of the CPU's vector instructions."),
-    ] = True
+    vec_isa: Annotated[bool, about("Spare Inductor a test of the CPU's vector instructions.")] = (
+        True
+    )
     fork: Annotated[bool, about("Fork workers from a process that has done their imports.")] = True
 
 
@@ -163,8 +160,7 @@ class MetricTable(Struct, frozen=True, forbid_unknown_fields=True):
 
     threshold: (
         Annotated[
-            Threshold,
-            about("The change that is too much: a share of base, or an amount.", "3%"),
+            Threshold, about("The change that is too much: a share of base, or an amount.", "3%")
         ]
         | UnsetType
     ) = UNSET
@@ -243,8 +239,7 @@ class ProjectKeys(Struct, frozen=True):
         ),
     ] = ""
     project: Annotated[
-        Name,
-        about("Name of the repository's own history. Default: its first commit.", "mylib"),
+        Name, about("Name of the repository's own history. Default: its first commit.", "mylib")
     ] = ""
     why: Annotated[bool, about("`compare` looks into cases that moved.")] = True
     aliases: Annotated[
@@ -265,8 +260,7 @@ class MeasureSettings:
         ),
     ] = 600.0
     rounds: Annotated[
-        int,
-        about("Minimum rounds of a case. Fewer than 5 give no verdict.", 8, ge=2),
+        int, about("Minimum rounds of a case. Fewer than 5 give no verdict.", 8, ge=2)
     ] = DECIDING_ROUNDS
     max_rounds: Annotated[
         int, about("Most rounds of a case; a larger `rounds` raises it.", 40, ge=2)
