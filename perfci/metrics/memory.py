@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from perfci.clock import monotonic
 from perfci.metrics import NOTHING, Collector, Reading, Scene
 from perfci.metrics.observed.allocator import collections_so_far, give_back, host_allocated
-from perfci.metrics.observed.processes import Spent, TreePeak, held_by_descendants, resident
+from perfci.metrics.observed.processes import Spent, held_by_descendants, resident, tree_sampled
 from perfci.model.case import Metric
 from perfci.stats.quantile import median, upper_median
 
@@ -263,14 +263,14 @@ class Memory(Collector):
 
     def _peak_of_tree(self, call: Callable[[], Any]) -> _Peak | None:
         """Return the tree's highest sample, or this process's own peak if that is higher."""
-        tree = TreePeak()
+        samples: list[int] = []
 
         def sampled() -> None:
-            with tree:
+            with tree_sampled(samples):
                 call()
 
         own = self._peak_of(sampled)
-        return own and own._replace(bytes=max(own.bytes, tree.bytes))
+        return own and own._replace(bytes=max(own.bytes, *samples))
 
     def _reset_peak(self) -> None:
         """Reset the high-water mark, and read it back: some kernels don't reset it."""

@@ -8,11 +8,10 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from perfci.finding import finding
 from perfci.metrics import Collector, MovedCase, Reading, Ruling
-from perfci.metrics.graphs.counters import counters, frames_traced, kernels_generated
 from perfci.model.case import Metric
 from perfci.model.worker import GraphEvent
 from perfci.stats.quantile import upper_median
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from perfci.model.measuring import WorkerOutput
 
 PLACE = 5
-__all__ = ["counters", "frames_traced", "kernels_generated"]
 METRICS = {
     Metric(
         "graph_breaks", "count", "exact", 0.0, "fail", absolute=True, undecided="inconclusive"
@@ -38,6 +36,29 @@ METRICS = {
 _NAMES = tuple(metric.name for metric in METRICS)
 _OF_COMPILED = ("latency_", "throughput", "compile_time", "device_time_")
 """Prefixes of the names of other metrics that a new graph break may slow down."""
+
+
+# Dynamo's and Inductor's counters are private to torch, so each may be missing. Reading them
+# imports nothing.
+
+
+def counters() -> dict[str, Counter[str]] | None:
+    """Return a copy of ``torch._dynamo.utils.counters``, or None if there are none (yet)."""
+    groups: Any = getattr(sys.modules.get("torch._dynamo.utils"), "counters", None)
+    if not isinstance(groups, dict):
+        return None
+    return {group: Counter(counts) for group, counts in groups.items()}
+
+
+def frames_traced() -> int:
+    """Return how many frames Dynamo has traced in this process."""
+    return (counters() or {}).get("frames", Counter())["total"]
+
+
+def kernels_generated() -> int | None:
+    """Return how many kernels Inductor has generated or taken from its cache, or None."""
+    count = getattr(sys.modules.get("torch._inductor.metrics"), "generated_kernel_count", None)
+    return count if isinstance(count, int) else None
 
 
 def generated_code(cache: Path) -> str:

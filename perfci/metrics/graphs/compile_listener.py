@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from perfci.metrics import Reading
-from perfci.metrics.graphs.counters import counters, frames_traced
+from perfci.metrics.graphs import counters, frames_traced
 from perfci.model.worker import GraphEvent
 
 # Parsing torch.compile's messages: the place in the user's code, and the reason in one line.

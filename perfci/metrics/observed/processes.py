@@ -9,14 +9,16 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 _PROC = Path("/proc")
 _COMPILE_WORKER = b"/torch/_inductor/compile_worker/"
 """Part of the command line of a process of torch's compiler."""
 _KIB = 1024
+_PAUSE_S = 0.001
+"""Time between two samples of memory."""
 GRACE_S = 0.3
 """Time for processes that end a little after their parent, as Python's resource tracker does."""
 
@@ -144,43 +146,33 @@ def held_by_descendants() -> int:
     return forked + apart + shared
 
 
-class TreePeak:
-    """Samples the highest memory of this process and the processes below it during the block.
+@contextmanager
+def tree_sampled(samples: list[int]) -> Iterator[None]:
+    """Sample the memory of this process and the processes below it while the block runs.
 
     Nothing timed may run inside, because a thread of this process samples. A sampler in another
     process would count memory twice that a ``vfork``'s child shares with this process. The GIL
     keeps this thread waiting until such a child runs another program.
     """
+    import threading
 
-    _PAUSE_S = 0.001
+    over = threading.Event()
 
-    def __init__(self) -> None:
-        import threading
+    def sample() -> None:
+        samples.append((resident("VmRSS") or 0) + held_by_descendants())
 
-        self.bytes = 0
-        self._end = threading.Event()
-        self._thread = threading.Thread(target=self._sample_on, daemon=True)
+    def sample_on() -> None:
+        while not over.wait(_PAUSE_S):
+            sample()
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._end.set()
-        self._thread.join()
-        self._sample()
-
-    def _sample_on(self) -> None:
-        while not self._end.wait(self._PAUSE_S):
-            self._sample()
-
-    def _sample(self) -> None:
-        self.bytes = max(self.bytes, (resident("VmRSS") or 0) + held_by_descendants())
+    thread = threading.Thread(target=sample_on, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+    sample()
 
 
 def resident(field: str) -> int | None:
