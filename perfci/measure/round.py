@@ -76,12 +76,13 @@ class RoundContext:
     collecting: set[str] = field(default_factory=set)
 
     def notes(self) -> tuple[str, ...]:
-        """Return the note on the cases whose calls collect garbage themselves, if there are any."""
+        """Return the note on the cases whose code has to do with the collector, if there are any."""
         if not self.collecting:
             return ()
         cases = first_of(sorted(self.collecting), 5)
         return (
-            f"Calls collect garbage in {cases}: both sides' collectors are left to the code there.",
+            f"The code collects garbage, or sets Python's collector, in {cases}: both sides' "
+            "collectors are left to it there.",
         )
 
 
@@ -323,8 +324,9 @@ class _RoundWorkers:
     def _replace_frozen(self) -> bool:
         """Return whether to measure again, with Python's own collector on both sides.
 
-        That is so if the calls of a side collect garbage themselves, for the first time here. In
-        the blocks so far, that was cheaper than it is for a user.
+        That is so if the calls of a side collect garbage themselves, or its code has set Python's
+        collector, for the first time here. In the blocks so far, that was cheaper than it is for a
+        user.
         """
         case = self.slots[0].task.order.case
         last = [block for slot in self.slots for block in slot.blocks[-1:]]

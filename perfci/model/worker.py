@@ -125,7 +125,8 @@ class WorkerBlock:
     kernel kept the worker off its core. ``set_aside`` is the reason why the block was
     excluded, or "". ``calls_before`` counts the calls made for other readings between the previous
     block and this one. ``throttled`` is how long a processor quota stopped threads meanwhile.
-    ``collections`` is how often Python collected garbage in the bursts' calls.
+    ``collections`` is how often Python collected garbage in the bursts' calls, and 1 more a burst
+    if the work chose when Python collects.
     """
 
     bursts: int

@@ -5,7 +5,7 @@ samples would contain a collection and others not. Without any collection, the r
 that calls leave would count as memory, and quicker work would leave more of them.
 
 That makes a collection cheap, because the objects that exist before the bursts are skipped. So if
-calls start collections themselves, Python's collector is left as the work has it.
+calls start collections themselves, or the work has set the collector, it is left to the work.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ _SLOW_S = 0.5
 """Calls that take this long are warm after ``_SLOW_CALLS`` calls."""
 _SLOW_CALLS = 2
 _LEAST_WAIT_NS = 5_000_000
+_USUAL_THRESHOLDS = gc.get_threshold()  # this module is imported before the work
 """Least time spent waiting for turns from which the share of other threads is computed."""
 _LAST_WAIT_NS = 250_000_000
 """Longest wait for a forked copy that may yet return. A pool's children never return."""
@@ -126,7 +127,7 @@ class Bursts:
             inside_ns += monotonic_ns() - started_ns
             self.calls += lead_in + calls + apart
             delays.append((self._core.taken_ns() - taken_before_ns) / 1e9)
-            collections += collections_so_far() - before
+            collections += collections_so_far() - before + self._garbage.is_set_by_work()
             self._garbage.collect()
             if turn:
                 turn.hand_over()
@@ -283,6 +284,10 @@ class Garbage:
         if not self._left_to_python:
             self._was_on = gc.isenabled()
             gc.disable()
+
+    def is_set_by_work(self) -> bool:
+        """Return whether the work chose when Python collects, which perfci's own way ignores."""
+        return gc.get_threshold() != _USUAL_THRESHOLDS or not self._was_on
 
     def leave_to_python(self) -> None:
         """Let Python collect again, all objects, as it did before ``stop``."""

@@ -271,6 +271,15 @@ def test_collections_that_calls_start_are_counted_and_the_collector_can_be_left_
     assert values["left"] == 1.0
 
 
+@pytest.mark.parametrize("setting", ["gc.set_threshold(5, 10, 10)", "gc.disable()"])
+def test_a_collector_that_the_work_has_set_counts_as_collecting(bench: Bench, setting: str) -> None:
+    source = f"import gc\nimport perfci\n\n{setting}\n\n"
+    path = bench.write(f"{source}@perfci.benchmark\ndef case():\n    return lambda: 1\n")
+    with bench.start(bench.order(path, "case", growth=False)) as worker:
+        worker.wait_for("ready")
+        assert bench.block(worker, bursts=2, calls=4)["collections"] == 2
+
+
 IN_A_CYCLE = """\
 import perfci
 
