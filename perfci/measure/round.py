@@ -76,14 +76,12 @@ class RoundContext:
     collecting: set[str] = field(default_factory=set)
 
     def notes(self) -> tuple[str, ...]:
-        """Return the note on the cases whose code has to do with the collector, if there are any."""
+        """Return the note on the cases whose code collects garbage or sets the collector."""
         if not self.collecting:
             return ()
         cases = first_of(sorted(self.collecting), 5)
-        return (
-            f"The code collects garbage, or sets Python's collector, in {cases}: both sides' "
-            "collectors are left to it there.",
-        )
+        why = f"The code collects garbage, or sets Python's collector, in {cases}"
+        return (f"{why}: both sides' collectors are left to it there.",)
 
 
 def measure_round(
