@@ -25,7 +25,6 @@ from perfci.stats.t_tests import Resolution, variance
 from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.policy import Policy
 from perfci.verdict.row_status import adjust
-from perfci.verdict.sampled_comparisons import pair_values, paired_workers
 from perfci.verdict.shards import scaled_family
 from perfci.version import CALIBRATION_SCHEMA
 
@@ -101,24 +100,6 @@ class Pairs:
     base: tuple[WorkerOutput, ...]
     head: tuple[WorkerOutput, ...]
 
-    def log_ratios(self, metric: str) -> tuple[float, ...]:
-        """Return log(head/base) of each pair that has ``metric`` above zero on both sides.
-
-        The values of a pair are those that comparisons use: of bursts side by side.
-        """
-        having = (
-            [each for each in side if metric in each.values] for side in (self.base, self.head)
-        )
-        pairs = (pair_values(*pair, metric) for pair in paired_workers(*having))
-        return tuple(
-            math.log(head) - math.log(base) for base, head in pairs if base > 0.0 and head > 0.0
-        )
-
-    def spread(self, metric: str) -> float | None:
-        """Return the standard deviation of the log ratios, or None for too few pairs."""
-        ratios = self.log_ratios(metric)
-        return math.sqrt(variance(ratios, _RESOLUTION)) if len(ratios) >= _FEWEST_PAIRS else None
-
 
 def calibrate(
     measured: Sequence[Pairs], policy: Policy, rounds: SessionRounds, scale: float = 1.0
@@ -136,9 +117,8 @@ def calibrate(
     ]
     gates = sum(row.gate == "fail" and row.method == "paired_t" for row in compared)
     family = scaled_family(gates, scale)
-    by_case = {pairs.case.id: pairs for pairs in measured}
     seen = tuple(
-        _seen(by_case[row.case], row, policy, rounds, family)
+        _seen(row, policy, rounds, family)
         for row in adjust(compared, policy)
         if row.method == "paired_t" and row.gate == "fail" and row.metric not in _NOT_CALIBRATED
     )
@@ -184,23 +164,28 @@ def detectable_in(spread: float, rounds: int, alpha: float, power: float = POWER
     return math.expm1(min(difference, _LARGEST_EXPONENT))
 
 
-def _seen(
-    pairs: Pairs, row: Comparison, policy: Policy, rounds: SessionRounds, family: int
-) -> SeenMetric:
+def _log_ratios(row: Comparison) -> list[float]:
+    """Return log(head/base) of each pair whose values are above zero."""
+    pairs = zip(row.base.values, row.head.values, strict=True) if row.base and row.head else ()
+    return [math.log(head) - math.log(base) for base, head in pairs if base > 0.0 and head > 0.0]
+
+
+def _seen(row: Comparison, policy: Policy, rounds: SessionRounds, family: int) -> SeenMetric:
     metric = METRICS.get(row.metric)
-    spread = pairs.spread(row.metric)
+    ratios = _log_ratios(row)
     significant = row.p_adjusted is not None and row.p_adjusted < policy.alpha
     seen = SeenMetric(
-        case=pairs.case.id,
+        case=row.case,
         metric=row.metric,
         threshold=row.threshold,
-        pairs=len(pairs.log_ratios(row.metric)),
+        pairs=len(ratios),
         false_alarm=significant or row.status in {"regressed", "improved"},
     )
     if metric is None or metric.absolute:
         return replace(seen, warning="compared by differences, not by shares")
-    if spread is None:
+    if len(ratios) < _FEWEST_PAIRS:
         return replace(seen, warning=f"fewer than {_FEWEST_PAIRS} pairs: spread unknown")
+    spread = math.sqrt(variance(ratios, _RESOLUTION))
     seen = replace(seen, spread=spread)
     if spread == 0.0:
         return replace(seen, warning="the same in every pair: nothing to test")

@@ -50,10 +50,6 @@ class PerfciError(Exception):
     def __str__(self) -> str:
         return f"{self.message}\n{self.advice}" if self.advice else self.message
 
-    def reworded(self, message: str, advice: str) -> PerfciError:
-        """Return the same error with another message and advice."""
-        return type(self)(self.slug, message, advice)
-
 
 class UsageError(PerfciError):
     """The command line, the configuration or a ref is wrong."""
@@ -101,8 +97,9 @@ class NoRepository(UsageError):
 
 def joined_error(errors: Sequence[PerfciError]) -> PerfciError:
     """Return the first error with the messages of all, and each advice once."""
-    advice = dict.fromkeys(error.advice for error in errors if error.advice)
-    return errors[0].reworded("; ".join(error.message for error in errors), "\n".join(advice))
+    first, advice = errors[0], dict.fromkeys(error.advice for error in errors if error.advice)
+    messages = "; ".join(error.message for error in errors)
+    return type(first)(first.slug, messages, "\n".join(advice))
 
 
 def refusal(error: OSError) -> OutsideError:

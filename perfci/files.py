@@ -235,3 +235,13 @@ def writing(path: Path, besides: str = "") -> Iterator[None]:
             f"{path} can't be written: {why}",
             f"Choose another path, or make room. {besides}".rstrip(),
         ) from error
+
+
+@contextmanager
+def reading(path: Path, advice: str) -> Iterator[None]:
+    """Turn an OSError of the block, which reads ``path``, into the error for users."""
+    try:
+        yield
+    except OSError as error:
+        why = error.strerror or error
+        raise OutsideError("unreadable", f"{path} can't be read: {why}", advice) from error

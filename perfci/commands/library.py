@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perfci.errors import OutsideError, UsageError
-from perfci.files import expanded, from_here, read_regular
+from perfci.errors import UsageError
+from perfci.files import expanded, from_here, read_regular, reading
 from perfci.outputs import silent
 
 if TYPE_CHECKING:
@@ -130,19 +130,13 @@ def load(path: PathName) -> Report | Baselines | History:
     from perfci.history.interchange import form_of
     from perfci.report.exporters.json import MOST_BYTES
 
-    try:
+    with reading(place, "Name a report, a folder of baselines, or a history."):
         form = form_of(place)
         if form == "sqlite":
             return _history(str(place))
         if form == "export":
             return _exported(place)
         content = read_regular(place, MOST_BYTES)
-    except OSError as error:
-        raise OutsideError(
-            "unreadable",
-            f"{place} can't be read: {error.strerror or error}",
-            "Name a report, a folder of baselines, or a history.",
-        ) from error
     return report_in(content, str(place))
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from perfci.commands.history import history_files
 from perfci.config.loading import Config, ignored_files, load_config
 from perfci.errors import NoRepository, OutsideError, UsageError
-from perfci.files import expanded, read_regular
+from perfci.files import expanded, read_regular, reading
 from perfci.measure.checkout.git import Repository, open_repository
 from perfci.measure.executor import Executor
 from perfci.measure.progress import Progress
@@ -187,14 +187,8 @@ def repository_at(folder: Path) -> Repository | None:
 
 def load_report(path: Path) -> Report:
     """Return the report in ``path``. OutsideError for a missing or a damaged one."""
-    try:
+    with reading(path, "Name a file that --json wrote."):
         content = read_regular(path, MOST_BYTES)
-    except OSError as error:
-        raise OutsideError(
-            "unreadable",
-            f"{path} can't be read: {error.strerror}",
-            "Name a file that --json wrote.",
-        ) from error
     return report_in(content, str(path))
 
 

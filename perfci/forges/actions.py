@@ -13,8 +13,8 @@ from pathlib import Path
 
 import msgspec
 
-from perfci.errors import OutsideError, UsageError
-from perfci.files import read_regular, require_file, writing
+from perfci.errors import UsageError
+from perfci.files import read_regular, reading, require_file, writing
 from perfci.report.clean import clean_line
 
 SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
@@ -56,14 +56,8 @@ def target(pull: int | None, head_sha: str, event_path: Path | None) -> PostTarg
         return PostTarget(_full_sha(head_sha, "--head-sha") if head_sha else "", pull)
     if event_path is None or head_sha:
         raise UsageError("no-event", "no pull request is named", _NAME_IT)
-    try:
+    with reading(event_path, "Name the event's file."):
         text = read_regular(event_path)
-    except OSError as error:
-        raise OutsideError(
-            "unreadable",
-            f"{event_path} can't be read: {error.strerror or error}",
-            "Name the event's file.",
-        ) from error
     return read_event(text, str(event_path))
 
 

@@ -13,7 +13,7 @@ import re
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeVar
 from urllib.parse import quote
 
@@ -33,6 +33,7 @@ _TOKEN = re.compile(r"[!-~]+")
 """Printable ASCII without blanks."""
 T = TypeVar("T")
 Level = Literal["failure", "warning", "notice"]
+Conclusion = Literal["success", "failure", "neutral"]
 CHECK = "perfci"
 """The name of the check."""
 _LONGEST_SILENCE_S = 15.0
@@ -113,11 +114,12 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """A message at ``line`` of ``path``, which is relative to the repository."""
+    """A message at a line of ``path``, which is relative to the repository."""
 
     path: str
-    line: int
-    level: Level
+    start_line: int
+    end_line: int
+    annotation_level: Level
     title: str
     message: str
 
@@ -127,7 +129,7 @@ class CheckContent:
     """The contents of a check run. ``identity`` tells this posting from others."""
 
     identity: str
-    conclusion: Literal["success", "failure", "neutral"]
+    conclusion: Conclusion
     title: str
     summary: str
     annotations: tuple[Annotation, ...] = ()
@@ -236,17 +238,7 @@ class GitHubClient:
             "output": {
                 "title": check.title,
                 "summary": check.summary,
-                "annotations": [
-                    {
-                        "path": line.path,
-                        "start_line": line.line,
-                        "end_line": line.line,
-                        "annotation_level": line.level,
-                        "title": line.title,
-                        "message": line.message,
-                    }
-                    for line in check.annotations
-                ],
+                "annotations": [asdict(each) for each in check.annotations],
             },
         }
         if check.url:

@@ -15,7 +15,6 @@ import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from perfci.errors import UsageError
 from perfci.forges.actions import SHA, NothingToPost, PostTarget, same_name
@@ -24,6 +23,7 @@ from perfci.forges.github import (
     Annotation,
     CheckContent,
     Comment,
+    Conclusion,
     GitHubClient,
     Level,
     Pull,
@@ -35,7 +35,6 @@ from perfci.report.rows import Row
 from perfci.report.view import WORST_FIRST, ReportView, shown_failures
 from perfci.units import counted, first_of
 
-Conclusion = Literal["success", "failure", "neutral"]
 _LONGEST_TITLE = 200
 """Characters of a check's title."""
 _IDENTITY = "perfci/1 "
@@ -290,10 +289,9 @@ def annotations_of(reports: Sequence[Report]) -> tuple[Annotation, ...]:
         level = levels[path, line, title, text]
         names = first_of([clean_line(case, 200) for case in dict.fromkeys(of_place)], _MOST_CASES)
         message = f"{text or title}\nin {names}"
-        every.append(Annotation(path, line, level, title, message))
-    return tuple(
-        sorted(every, key=lambda annotation: _LEVELS.index(annotation.level))[:MOST_REMARKS]
-    )
+        every.append(Annotation(path, line, line, level, title, message))
+    every.sort(key=lambda annotation: _LEVELS.index(annotation.annotation_level))
+    return tuple(every[:MOST_REMARKS])
 
 
 def _remarks(report: Report) -> Iterator[tuple[_ReviewedLine | None, str, Level]]:

@@ -18,23 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
-from sqlalchemy import (
-    Boolean,
-    Column,
-    Connection,
-    Engine,
-    ForeignKey,
-    Integer,
-    LargeBinary,
-    MetaData,
-    Table,
-    Text,
-    create_engine,
-    event,
-    inspect,
-    select,
-    text,
-)
+import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError, OperationalError
 
@@ -60,52 +44,55 @@ SCHEMA = 3
 CREATION_LOCK = 7_305_410_326
 """Number of the advisory lock that a PostgreSQL server gives to one creator of tables at a time."""
 
-metadata = MetaData()
-schema = Table(
+metadata = sa.MetaData()
+schema = sa.Table(
     "perfci_schema",
     metadata,
-    Column("number", Integer, primary_key=True, autoincrement=False),
-    Column("project", Text),
+    sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("project", sa.Text),
 )
 """One row: the schema's number, and the project that first recorded here. Series don't name a
 project, or every query would have to."""
-documents = Table(
+documents = sa.Table(
     "perfci_documents",
     metadata,
-    Column("number", Integer, primary_key=True),
-    Column("digest", Text, nullable=False, unique=True),
-    Column("content", LargeBinary, nullable=False),
+    sa.Column("number", sa.Integer, primary_key=True),
+    sa.Column("digest", sa.Text, nullable=False, unique=True),
+    sa.Column("content", sa.LargeBinary, nullable=False),
 )
 """A ``Document`` as JSON, stored once, because it is mostly the same from run to run."""
-runs = Table(
+runs = sa.Table(
     "perfci_runs",
     metadata,
     *(
-        Column(name, Text, nullable=False)
+        sa.Column(name, sa.Text, nullable=False)
         for name in ("source", "sha", "subject", "branch", "committed_at", "measured_at", "runner")
     ),
-    Column("id", Text, primary_key=True),
-    Column("position", Integer),
-    Column("environment", Text, nullable=False, index=True),
-    Column("document", ForeignKey("perfci_documents.number"), nullable=False),
-    Column("packed", LargeBinary, nullable=False),
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("position", sa.Integer),
+    sa.Column("environment", sa.Text, nullable=False, index=True),
+    sa.Column("document", sa.ForeignKey("perfci_documents.number"), nullable=False),
+    sa.Column("packed", sa.LargeBinary, nullable=False),
 )
 """``packed`` has the float64 of the document's ``series``, in their order. A report reads all
 points, and reading a row for each of 36 million takes 16 s."""
 AS_MEASURED = (runs.c.measured_at, runs.c.id)
 """The order of measuring. Runs of the same second have the same order in every database."""
-known_changes = Table(
+known_changes = sa.Table(
     "perfci_known_changes",
     metadata,
-    Column("id", Text, primary_key=True),
+    sa.Column("id", sa.Text, primary_key=True),
     *(
-        Column(name, Text, nullable=False)
+        sa.Column(name, sa.Text, nullable=False)
         for name in (
             "environment", "case", "metric", "sha_before", "sha_after", "first_seen_at", "note",
         )
     ),
-    *(Column(name, Boolean, nullable=False) for name in ("worse", "acknowledged", "withdrawn")),
-    Column("event", Text, nullable=False, index=True),
+    *(
+        sa.Column(name, sa.Boolean, nullable=False)
+        for name in ("worse", "acknowledged", "withdrawn")
+    ),
+    sa.Column("event", sa.Text, nullable=False, index=True),
 )  # fmt: skip
 
 
@@ -169,7 +156,7 @@ class Database:
         self._engine.dispose()
 
     @contextmanager
-    def reading(self) -> Iterator[Connection]:
+    def reading(self) -> Iterator[sa.Connection]:
         """Yield a connection that sees one state of the history. Raises perfci's errors.
 
         A SQLite transaction sees one state by default. A PostgreSQL transaction needs another
@@ -182,7 +169,7 @@ class Database:
         with _translating(self.address), engine.begin() as connection:
             yield connection
 
-    def writing(self, work: Callable[[Connection], T]) -> T:
+    def writing(self, work: Callable[[sa.Connection], T]) -> T:
         """Return the result of ``work``, which runs in one transaction.
 
         ``work`` runs again after PostgreSQL lost a connection or broke a deadlock. The first
@@ -206,34 +193,34 @@ def _may_pass(error: BaseException | None) -> bool:
     return isinstance(error, OperationalError) and not locked
 
 
-def _engine(address: HistoryAddress, wait_s: float) -> Engine:
+def _engine(address: HistoryAddress, wait_s: float) -> sa.Engine:
     if address.path is not None:
-        engine = create_engine(address.url, connect_args={"timeout": wait_s})
+        engine = sa.create_engine(address.url, connect_args={"timeout": wait_s})
         # without this, Python's sqlite3 would begin transactions itself
-        event.listen(engine, "connect", lambda raw, _: setattr(raw, "isolation_level", None))
-        event.listen(engine, "begin", _begin)
+        sa.event.listen(engine, "connect", lambda raw, _: setattr(raw, "isolation_level", None))
+        sa.event.listen(engine, "begin", _begin)
         return engine
     name = f"perfci {VERSION} on {platform.node()}, process {os.getpid()}"
     given = {"connect_timeout": 10, "application_name": name} | dict(address.url.query)
     # pinged before use: the server may have restarted during a build
-    engine = create_engine(address.url, connect_args=given, pool_size=1, pool_pre_ping=True)
+    engine = sa.create_engine(address.url, connect_args=given, pool_size=1, pool_pre_ping=True)
 
     def wait_for_locks(connection: Any, _record: object) -> None:
         with connection.cursor() as cursor:
             cursor.execute(f"SET lock_timeout = {round(wait_s * 1000)}")
         connection.commit()
 
-    event.listen(engine, "connect", wait_for_locks)
+    sa.event.listen(engine, "connect", wait_for_locks)
     return engine
 
 
-def _begin(connection: Connection) -> None:
+def _begin(connection: sa.Connection) -> None:
     """Take the write lock before reading. Two writers that read first would block each other."""
     writes = connection.get_execution_options().get(_WRITES)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
-def insert_into(connection: Connection, table: Table) -> sqlite.Insert | postgresql.Insert:
+def insert_into(connection: sa.Connection, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
     """Return an insert of the database's dialect, which supports ``ON CONFLICT``."""
     if connection.dialect.name == "postgresql":
         return postgresql.insert(table)
@@ -250,10 +237,10 @@ def require_current(database: Database, *, create: bool) -> None:
     if address.path is not None:
         _require_file(address.path, create=create)
     with database.reading() as connection:
-        names = inspect(connection).get_table_names()
+        names = sa.inspect(connection).get_table_names()
         number = None
         if schema.name in names:
-            number = connection.execute(select(schema.c.number)).scalar()
+            number = connection.execute(sa.select(schema.c.number)).scalar()
         if number != SCHEMA and address.path is not None:
             report = str(connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar_one())
             if report != "ok":
@@ -279,10 +266,10 @@ def require_current(database: Database, *, create: bool) -> None:
     database.writing(_create_tables)
 
 
-def _create_tables(connection: Connection) -> None:
+def _create_tables(connection: sa.Connection) -> None:
     if connection.dialect.name == "postgresql":  # a second process waits here
         lock = {"lock": CREATION_LOCK}
-        connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), lock)
+        connection.execute(sa.text("SELECT pg_advisory_xact_lock(:lock)"), lock)
     metadata.create_all(connection)
     number = insert_into(connection, schema).values(number=SCHEMA)
     connection.execute(number.on_conflict_do_nothing(index_elements=["number"]))

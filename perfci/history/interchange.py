@@ -16,8 +16,8 @@ from pathlib import Path
 
 import msgspec
 
-from perfci.errors import DamagedFile, OutsideError, UsageError
-from perfci.files import read_regular
+from perfci.errors import DamagedFile, UsageError
+from perfci.files import read_regular, reading
 from perfci.history.importers import ForeignResults, SkippedResult, foreign_parts, read_foreign
 from perfci.history.runs import require_recordable
 from perfci.history.store import OpenHistory, open_history
@@ -29,10 +29,11 @@ SCHEMA = "perfci.history/1"
 BEGINNING = b'{"type":"perfci.history/'
 """The first bytes of an export, of any version."""
 _SQLITE = b"SQLite format 3\0"
+_CHECK = "Check the path and its rights."
 _REASONS_SHOWN = 20
 """Lines on what was left out. The others are counted."""
 _RECORDS_AT_ONCE = 20
-"""Records that are read, then written, at a time."""
+"""Records in a transaction: waiting for the disk takes longer than writing one."""
 Record = RecordedRun | KnownChange
 
 
@@ -128,13 +129,11 @@ def importer(path: Path) -> Callable[[OpenHistory], ImportSummary]:
     """
     if path.is_dir():
         return partial(_import_foreign, parts=_folder_parts(path))
-    try:
+    with reading(path, _CHECK):
         form = form_of(path)
         if form:
-            return partial(_import_sqlite if form == "sqlite" else _import_export, path=path)
+            return partial(add_records, records=_stored_records(path, form))
         content = read_regular(path)
-    except OSError as error:
-        raise _unreadable(path, error) from error
     return partial(_import_foreign, parts=iter([read_foreign(content, path.name)]))
 
 
@@ -150,14 +149,13 @@ def form_of(path: Path) -> str:
     return "export" if beginning == BEGINNING else ""
 
 
-def _import_export(history: OpenHistory, path: Path) -> ImportSummary:
-    with path.open("rb") as lines:
-        return add_records(history, from_lines(lines, str(path)))
-
-
-def _import_sqlite(history: OpenHistory, path: Path) -> ImportSummary:
-    with open_history(str(path), create=False) as other:
-        return add_records(history, other.export())
+def _stored_records(path: Path, form: str) -> Iterator[Record]:
+    if form == "sqlite":
+        with open_history(str(path), create=False) as history:
+            yield from history.export()
+    else:
+        with path.open("rb") as lines:
+            yield from from_lines(lines, str(path))
 
 
 def _import_foreign(history: OpenHistory, parts: Iterator[ForeignResults]) -> ImportSummary:
@@ -225,10 +223,8 @@ def _folder_parts(path: Path) -> Iterator[ForeignResults]:
     """Yield the results of one file at a time: years of asv's results are hundreds of megabytes."""
 
     def content_of(name: str) -> bytes:
-        try:
+        with reading(path / name, _CHECK):
             return read_regular(path / name)
-        except OSError as error:
-            raise _unreadable(path / name, error) from error
 
     names = [file.relative_to(path).as_posix() for file in path.rglob("*.json")]
     if not names:
@@ -238,9 +234,3 @@ def _folder_parts(path: Path) -> Iterator[ForeignResults]:
             "Name the folder of results, such as asv's .asv/results.",
         )
     yield from foreign_parts(names, content_of, path.name)
-
-
-def _unreadable(path: Path, error: OSError) -> OutsideError:
-    return OutsideError(
-        "unreadable", f"{path} can't be read: {error.strerror}", "Check the path and its rights."
-    )

@@ -17,14 +17,7 @@ from perfci.history.database import insert_into
 from perfci.metrics import METRICS
 from perfci.model import inherited
 from perfci.model.case import Failure, Metric
-from perfci.model.run import (
-    HEADER,
-    CaseRun,
-    Point,
-    RecordedRun,
-    Run,
-    RunHeader,
-)
+from perfci.model.run import HEADER, CaseRun, Point, RecordedRun, Run, RunHeader
 from perfci.stats.evidence import summarise
 from perfci.stats.quantile import upper_median
 from perfci.units import NoTime, from_text

@@ -29,8 +29,6 @@ from perfci.history.runs import (
 from perfci.model.run import RecordedRun, RunHeader
 from perfci.trend import KnownChange, LoadedHistory, SeriesKey
 
-_RUNS_IN_TRANSACTION = 20
-"""Several runs at a time, because waiting for the disk takes longer than writing one run."""
 _SHORTEST_ID = 4
 """Least number of characters by which a user may name a change's id."""
 _KEPT = {"id", "first_seen_at", "acknowledged", "note"}
@@ -75,19 +73,14 @@ class OpenHistory:
         return self._database.address.shown
 
     def record(self, runs: Sequence[RecordedRun]) -> int:
-        """Add the ``runs`` that aren't there yet, each as a whole. Return their number.
+        """Add the ``runs`` that aren't there yet, in one transaction. Return their number.
 
         Raises UsageError, before anything is written, for a run that couldn't be read back as it
         is.
         """
         for run in runs:
             require_recordable(run)
-        return sum(
-            self._database.writing(
-                partial(record_runs, runs=runs[first : first + _RUNS_IN_TRANSACTION])
-            )
-            for first in range(0, len(runs), _RUNS_IN_TRANSACTION)
-        )
+        return self._database.writing(partial(record_runs, runs=runs))
 
     def runs(self, *, environment: str | None = None) -> tuple[RunHeader, ...]:
         """Return the runs of one environment, or of all, in the order of measuring."""

@@ -180,7 +180,7 @@ def _new_change(
     names = _names_of_ends(before, after)
     return Change(
         **inherited(Move, move),
-        id=change_id(series.key, *names),
+        id=digest(*series.key, *names)[:12],
         series=series.key,
         commits=(before.sha, after.sha),
         commits_within=(runs[first].sha, runs[last].sha),
@@ -291,10 +291,9 @@ def settled(changes: Sequence[Change], newest: str, days: int) -> tuple[Change, 
     )
 
 
-def change_id(series: SeriesKey, before: str, after: str) -> str:
-    """Return the permanent id of a change: twelve hex digits, from its series and its two ends."""
-    text = "\n".join((*series, before, after))
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
+def digest(*parts: str) -> str:
+    """Return a hash, whose first digits are the id of a change or an event."""
+    return hashlib.sha256("\n".join(parts).encode("utf-8", "backslashreplace")).hexdigest()
 
 
 def _status(change: Change, later: Sequence[Change], known: KnownChange | None) -> ChangeStatus:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,7 +19,7 @@ from perfci.trend import (
     TrendEvent,
     dates_of,
 )
-from perfci.trend.changes import BACK, first_claims, worst_first
+from perfci.trend.changes import BACK, digest, first_claims, worst_first
 
 MOVED_SHARE = 0.5
 """Least share of an environment's series that move together if the environment itself changed."""
@@ -132,7 +131,7 @@ def _event(
     measured = surroundings.measured(environment, rows)
     evidence = tuple(surroundings.evidence(environment, rows, keys, measured))
     return TrendEvent(
-        id=event_id(environment, changes[0].id),
+        id=f"e{digest('event', environment, changes[0].id)[:11]}",
         kind="environment" if evidence else "code",
         environment=environment,
         changes=tuple(changes),
@@ -208,9 +207,11 @@ class _EventContext:
     ) -> bool:
         """Return whether the same series did not move elsewhere over the same commits."""
         compared = False
+        device = self.timelines[environment].facts.get("device_name")
         for other in self._series:
-            if other == environment or not self._alike(environment, other):
-                continue
+            facts = self.timelines[other].facts
+            if other == environment or facts.get("device_name") != device:
+                continue  # another kind of device need not show what the code did
             around = self._same_time(environment, other, rows)
             if around is None:
                 continue
@@ -232,11 +233,6 @@ class _EventContext:
             if len(moved) > MOVED_ELSEWHERE_SHARE * len(there):
                 return False
         return compared
-
-    def _alike(self, environment: str, other: str) -> bool:
-        """Return whether both have the same kind of device, so that code should move both."""
-        facts, others = self.timelines[environment].facts, self.timelines[other].facts
-        return facts.get("device_name") == others.get("device_name")
 
     def _same_time(
         self, environment: str, other: str, rows: tuple[int, int]
@@ -285,12 +281,6 @@ def _returns(changes: Iterable[Change]) -> dict[int, Change]:
             if abs(out.difference + back.difference) <= BACK * abs(out.difference):
                 returns[id(out)] = back
     return returns
-
-
-def event_id(environment: str, change: str) -> str:
-    """Return twelve characters that name an event by the worst change of its first report."""
-    text = f"event\n{environment}\n{change}"
-    return "e" + hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:11]
 
 
 def _with_known_ids(

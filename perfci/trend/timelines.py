@@ -11,14 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from perfci.model.run import RunHeader
 from perfci.stats.t_tests import LARGEST
-from perfci.trend import (
-    LoadedHistory,
-    LoadedSeries,
-    Series,
-    SeriesKey,
-    Timeline,
-    benchmark_of,
-)
+from perfci.trend import LoadedHistory, LoadedSeries, Series, SeriesKey, Timeline, benchmark_of
 from perfci.units import counted, first_of, in_utc, unit_factor
 
 if TYPE_CHECKING:

@@ -27,16 +27,20 @@ def failed(message: str, side: str = "head") -> tuple[Annotation, ...]:
     return annotations_of([report_of(explanations=(), failures=(failure,))])
 
 
+def place_of(one: Annotation) -> tuple[str, int, str]:
+    return one.path, one.start_line, one.annotation_level
+
+
 def test_a_graph_break_is_said_on_its_line() -> None:
     (one,) = explained("lib/encoder.py")
-    assert (one.path, one.line, one.level) == ("lib/encoder.py", 41, "failure")
+    assert place_of(one) == ("lib/encoder.py", 41, "failure")
     assert one.title == "perfci: graph break"
     assert one.message == f"call to print()\nin {TUNED}"
 
 
 def test_a_failure_whose_message_names_a_line_is_said_there() -> None:
     (one,) = failed("benchmarks/bench_a.py:12: shapes (1x2) and (3x4)")
-    assert (one.path, one.line, one.level) == ("benchmarks/bench_a.py", 12, "failure")
+    assert place_of(one) == ("benchmarks/bench_a.py", 12, "failure")
     assert one.message == "shapes (1x2) and (3x4)\nin generate"
 
 
@@ -46,7 +50,7 @@ def test_a_regression_is_said_where_its_benchmark_is_written() -> None:
     definition = Definition(EAGER.partition("[")[0], "benchmarks/bench_a.py", 7)
     report = report_of(results=(slower,), explanations=(), failures=(), definitions=(definition,))
     (one,) = annotations_of([report])
-    assert (one.path, one.line, one.level) == ("benchmarks/bench_a.py", 7, "failure")
+    assert place_of(one) == ("benchmarks/bench_a.py", 7, "failure")
     assert one.title == "perfci: latency_p50 regressed"
     assert one.message == f"perfci: latency_p50 regressed\nin {EAGER}: +12.5 %"
 
@@ -102,4 +106,4 @@ def test_the_gravest_come_first_and_the_rest_is_left_out() -> None:
     found = annotations_of([report_of(explanations=(*few, grave), failures=())])
     assert len(found) == MOST_REMARKS
     assert found[0].path == "lib/z.py"
-    assert {one.level for one in found[1:]} == {"notice"}
+    assert {one.annotation_level for one in found[1:]} == {"notice"}
