@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib
 import importlib.metadata
@@ -157,19 +158,15 @@ def side_facts(kinds: Sequence[DeviceKind]) -> dict[str, str]:
         "libc": " ".join(platform.libc_ver()).strip() or "unknown",
     }
     torch: Any = sys.modules.get("torch")
-    unusable = ""
     if torch is None and any(kind.present() for kind in kinds):
-        try:
+        with contextlib.suppress(Exception):  # a benchmark that needs it fails with the reason
             torch = importlib.import_module("torch")
-        except Exception as error:  # noqa: BLE001 (a benchmark that needs it fails with the reason)
-            absent = isinstance(error, ModuleNotFoundError) and error.name == "torch"
-            unusable = "" if absent else ", which can't be imported"
     if torch is not None:
         facts["torch"] = str(torch.__version__)
         facts["torch_threads"] = str(torch.get_num_threads())
     else:
         try:
-            facts["torch"] = importlib.metadata.version("torch") + unusable
+            facts["torch"] = importlib.metadata.version("torch")
         except importlib.metadata.PackageNotFoundError:
             facts["torch"] = "none"
     for kind in reversed(kinds):  # if two kinds have a fact of one name, the first kind's wins

@@ -10,18 +10,22 @@ which takes 2 to 3 s of a start on either side.
 from __future__ import annotations
 
 import builtins
+import importlib
 import importlib.util
 import os
 import sys
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from importlib.util import resolve_name
 from itertools import accumulate
 from typing import Any
 
+from perfci.clock import monotonic_ns
 from perfci.errors import Unusable
-from perfci.model.worker import UNLIKE_FRESH, FileImports
+from perfci.model.worker import UNLIKE_FRESH, FileImports, WorkOrder
+from perfci.worker.protocol import where_it_failed
 
 _ENVIRONMENT_CHANGES = frozenset({"os.putenv", "os.unsetenv"})
 """Audit events of changes to the environment."""
@@ -162,7 +166,62 @@ def modules() -> dict[str, str]:
     return result
 
 
-def importable(names: Iterable[str]) -> tuple[str, ...]:
+def import_libraries(order: WorkOrder) -> tuple[dict[str, object], int]:
+    """Import the modules of the order's ``preload``, then those of its ``compiler``.
+
+    Return a report of the imports for the parent, and the time of the compiler's import in ns.
+    """
+    before = modules()
+    record, requests = ImportRecord(), _RequestedPackages()
+    sys.meta_path.insert(0, requests)
+    with record.during(""):
+        failed = _import_each(order.preload or ())
+        # what torch's compiler chose is undone: here, and by ``use_own_places``
+        has_compiler = DYNAMO in sys.modules or INDUCTOR in sys.modules
+        if not failed and tempfile.tempdir is not None and not has_compiler:
+            failed = "a library chose its folder of temporary files as it was imported"
+        loaded = {name: file for name, file in modules().items() if name not in before}
+        began_ns = monotonic_ns()
+        if not failed and "torch" in sys.modules:
+            failed = _import_each(_importable(order.compiler))
+        tempfile.tempdir = None  # each worker has its own
+        compiler_ns = monotonic_ns() - began_ns if order.compiler else 0
+    sys.meta_path.remove(requests)
+    known = {name.partition(".")[0] for name in (*before, *loaded)}
+    later = {name.partition(".")[0] for name in modules()} - known
+    answer: dict[str, object] = {
+        "failed": failed,
+        "imports": asdict(record.of("")),
+        "modules": loaded,
+        "compiler": tuple(sorted(later)),
+        "missing": tuple(sorted(requests.packages - known - later)),
+    }
+    return answer, compiler_ns
+
+
+class _RequestedPackages:
+    """A finder that finds nothing, and notes the packages that imports ask for."""
+
+    def __init__(self) -> None:
+        self.packages: set[str] = set()
+
+    def find_spec(self, name: str, path: object = None, _: object = None) -> None:
+        """Note a package. A library may use what a side's tree has by that name."""
+        if path is None:
+            self.packages.add(name)
+
+
+def _import_each(names: Sequence[str]) -> str:
+    """Import modules. Return why one failed, or an empty string."""
+    for name in names:
+        try:
+            importlib.import_module(name)
+        except BaseException as error:  # noqa: BLE001 (a library's error: reported to the parent)
+            return f"{name}: {where_it_failed(error, ())}"
+    return ""
+
+
+def _importable(names: Iterable[str]) -> tuple[str, ...]:
     """Return the modules of ``names``, the compiler's, that a fork server may import.
 
     With Triton installed, Inductor is left out, because its import then starts processes.

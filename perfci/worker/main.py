@@ -11,13 +11,10 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import gc
-import importlib
 import json
 import os
 import select
 import signal
-import sys
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
@@ -33,14 +30,7 @@ from perfci.model.worker import WRONG_CODE, WorkOrder
 from perfci.worker.bursts import Garbage
 from perfci.worker.devices import DeviceKind, in_use, kinds
 from perfci.worker.hook.perfci_watch import CodeWatch, begin_in_worker
-from perfci.worker.imports import (
-    DYNAMO,
-    INDUCTOR,
-    ImportRecord,
-    importable,
-    modules,
-    use_own_places,
-)
+from perfci.worker.imports import import_libraries, use_own_places
 from perfci.worker.loading import imported, prepare_path
 from perfci.worker.measurement import StartClock, measure
 from perfci.worker.protocol import (
@@ -179,61 +169,6 @@ def _look_and_check(watch: CodeWatch | None) -> None:
 
 
 # Forking workers.
-
-
-def import_libraries(order: WorkOrder) -> tuple[dict[str, object], int]:
-    """Import the modules of the order's ``preload``, then those of its ``compiler``.
-
-    Return a report of the imports for the parent, and the time of the compiler's import in ns.
-    """
-    before = modules()
-    record, requests = ImportRecord(), _AskedFor()
-    sys.meta_path.insert(0, requests)
-    with record.during(""):
-        failed = _import_each(order.preload or ())
-        # what torch's compiler chose is undone: here, and by ``use_own_places``
-        has_compiler = DYNAMO in sys.modules or INDUCTOR in sys.modules
-        if not failed and tempfile.tempdir is not None and not has_compiler:
-            failed = "a library chose its folder of temporary files as it was imported"
-        loaded = {name: file for name, file in modules().items() if name not in before}
-        began_ns = monotonic_ns()
-        if not failed and "torch" in sys.modules:
-            failed = _import_each(importable(order.compiler))
-        tempfile.tempdir = None  # each worker has its own
-        compiler_ns = monotonic_ns() - began_ns if order.compiler else 0
-    sys.meta_path.remove(requests)
-    known = {name.partition(".")[0] for name in (*before, *loaded)}
-    later = {name.partition(".")[0] for name in modules()} - known
-    answer: dict[str, object] = {
-        "failed": failed,
-        "imports": asdict(record.of("")),
-        "modules": loaded,
-        "compiler": tuple(sorted(later)),
-        "missing": tuple(sorted(requests.packages - known - later)),
-    }
-    return answer, compiler_ns
-
-
-class _AskedFor:
-    """A finder that finds nothing, and notes the packages that imports ask for."""
-
-    def __init__(self) -> None:
-        self.packages: set[str] = set()
-
-    def find_spec(self, name: str, path: object = None, _: object = None) -> None:
-        """Note a package. A library may use what a side's tree has by that name."""
-        if path is None:
-            self.packages.add(name)
-
-
-def _import_each(names: Sequence[str]) -> str:
-    """Import modules. Return why one failed, or an empty string."""
-    for name in names:
-        try:
-            importlib.import_module(name)
-        except BaseException as error:  # noqa: BLE001 (a library's error: reported to the parent)
-            return f"{name}: {where_it_failed(error, ())}"
-    return ""
 
 
 def serve_forks(

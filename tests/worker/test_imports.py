@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from perfci.model.worker import FileImports, WorkOrder
-from perfci.worker.imports import ImportRecord
+from perfci.worker.imports import ImportRecord, import_libraries
 from perfci.worker.loading import load
-from perfci.worker.main import import_libraries
 
 
 class Folders:

@@ -78,7 +78,14 @@ def begin_in_worker(environment: Mapping[str, str]) -> CodeWatch | None:
 
 
 class Places:
-    """The folders of this process's side, and those whose code it must not run."""
+    """The folders of this process's side, and those whose code it must not run.
+
+    ``folders`` are the entries of the side's path, and ``own`` is its tree. Foreign are the user's
+    ``checkouts``, except for ``pythons`` in them, and the ``trees`` of other commits, except for
+    ``spared`` folders, such as perfci's. ``copies`` are where distributions of the project are
+    installed, ``names`` the project's packages, and ``installed`` those that are meant to come from
+    a copy. ``since`` is when the session, or the first of its builds, began.
+    """
 
     def __init__(self, settings: Mapping[str, tuple[str, ...]]) -> None:
         self.folders, self.own = settings["folders"], settings["own"]
