@@ -3,6 +3,18 @@
 (() => {
   const { element, drawn } = perfci;
   const LEAST_DRAWN = 8; // pixels: less is a click
+  const SHA = /^[0-9a-f]{7,64}$/;
+
+  // `text` is a commit's hash, or two with `..` between
+  const commitLink = (timeline, text) => {
+    const shown = element("code", {}, text);
+    const [commit, compare] = timeline.forge;
+    const shas = text.split("..");
+    if (!commit || !shas.every((sha) => SHA.test(sha))) return shown;
+    const pattern = shas.length === 2 ? compare : commit;
+    const href = pattern.replace("{before}", shas[0]).replace("{after}", shas.at(-1));
+    return element("a", { href, rel: "noopener" }, shown);
+  };
 
   const runText = (series, timeline, index) => {
     const row = series.rows[index];
@@ -24,7 +36,7 @@
       element("strong", {}, perfci.sign(change.rises), change.size),
       element("span", { class: "word" }, sense),
       element("span", { class: `badge ${change.status}` }, change.status),
-      perfci.commit(timeline, change.commits),
+      commitLink(timeline, change.commits),
       element("span", { class: "quiet" }, change.facts.join(" · ")),
     );
   };
@@ -63,7 +75,7 @@
       readout.replaceChildren(
         element("strong", {}, run.value),
         element("span", {}, facts),
-        perfci.commit(timeline, run.sha),
+        commitLink(timeline, run.sha),
         element("span", { class: "subject", title: run.subject }, run.subject),
       );
     };
@@ -111,6 +123,29 @@
     show(last, false);
   };
 
+  // all runs: what the chart shows, for who reads rather than sees
+  const filledTable = (series, timeline) => {
+    const starts = new Map(series.changes.map((change) => [change.after, change]));
+    const rows = series.rows.map((row, index) => {
+      const change = starts.get(row);
+      const size = change ? `${change.size} ${change.worse ? "worse" : "better"}` : "";
+      const value = perfci.value(series.values[index], series.unit);
+      return [timeline.dates[row], value, size, element("code", {}, timeline.shas[row]), timeline.subjects[row]];
+    });
+    const heads = ["Date", "Value", "Change", "Commit", "Subject"].map((head) => [head, head === "Value"]);
+    return perfci.table({}, `Every run of ${series.title}`, heads, rows.reverse());
+  };
+
+  const runsTable = (series, timeline) => {
+    const frame = { class: "scroll tall", tabindex: "0", role: "group", "aria-label": `Runs of ${series.title}` };
+    const holder = element("div", frame);
+    const details = element("details", {}, element("summary", {}, "All runs as a table"), holder);
+    details.addEventListener("toggle", () => {
+      if (details.open && !holder.firstChild) holder.append(filledTable(series, timeline));
+    });
+    return details;
+  };
+
   // A card that is empty until `fill(series, timeline)` is called.
   perfci.card = (about) => {
     const title = `${about.case} ${about.metricName}`;
@@ -144,7 +179,7 @@
         live(plot, readout, series, timeline);
         const shown = [...series.changes].reverse().map(changeItem(timeline));
         if (shown.length) node.append(element("ul", { class: "changes" }, ...shown));
-        node.append(perfci.runs(series, timeline));
+        node.append(runsTable(series, timeline));
       },
       fail: (error) => readout.replaceChildren(element("span", { class: "worse" }, error.message)),
     };

@@ -1,7 +1,26 @@
-// The form above a list: words, selects such as the metric, and whether it moved.
+// The form above a list: words, selects such as the metric, and whether it moved. The page's address
+// holds what is chosen, behind the #: a page opened from disk may change nothing else.
 "use strict";
 (() => {
   const WAIT_MS = 120;
+
+  const split = () => {
+    const [place, query = ""] = location.hash.slice(1).split("?");
+    return [place, new URLSearchParams(query)];
+  };
+
+  perfci.chosen = (name) => split()[1].get(name) ?? "";
+
+  perfci.choose = (choices) => {
+    const [place, query] = split();
+    for (const [name, value] of Object.entries(choices)) {
+      if (value) query.set(name, value);
+      else query.delete(name);
+    }
+    const text = query.toString();
+    const wanted = `#${place}${text && `?${text}`}`;
+    if (wanted !== (location.hash || "#")) history.replaceState(null, "", wanted);
+  };
 
   perfci.hasMoved = (standing) => !["steady", "too_few"].includes(standing);
 

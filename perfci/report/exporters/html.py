@@ -33,9 +33,9 @@ STYLES = ("trend/trend.css", "report/page.css")
 THEME = ("trend/theme.js",)
 """The script that runs before the first paint."""
 SCRIPTS = (
-    "trend/register.js", "trend/elements.js", "trend/numbers.js", "trend/address.js",
-    "trend/filters.js", "trend/plot.js", "report/lanes.js", "report/strip.js", "report/warm.js",
-    "report/detail.js", "report/page.js",
+    "trend/register.js", "trend/elements.js", "trend/numbers.js", "trend/filters.js",
+    "trend/plot.js", "report/lanes.js", "report/strip.js", "report/warm.js", "report/detail.js",
+    "report/page.js",
 )  # fmt: skip
 _WORSE = frozenset({"fail", "error"})
 _LONGEST_NOTE = 600

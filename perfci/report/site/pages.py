@@ -28,9 +28,8 @@ if TYPE_CHECKING:
 MOST_LISTED, MOST_EARLIER = 20, 40
 """Rows of each list on the overview. Its search finds all series."""
 ASSETS = (
-    "trend.css", "theme.js", "register.js", "elements.js", "numbers.js", "filters.js",
-    "decode.js", "plot.js", "chart.js", "runs.js", "card.js", "benchmark.js", "overview.js",
-    "address.js", "forge.js", "view.js",
+    "trend.css", "theme.js", "register.js", "elements.js", "numbers.js", "filters.js", "view.js",
+    "plot.js", "chart.js", "card.js", "benchmark.js", "overview.js",
 )  # fmt: skip
 MOST_LINES, _LONGEST_NOTE = 20, 400
 """In the lines to print: rows of a list, characters of a note."""
