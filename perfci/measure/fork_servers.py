@@ -9,20 +9,30 @@ side's benchmark file. If that can't fork, each worker is a fresh process.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from perfci.finding import Finding, finding
 from perfci.measure.executor import ForkServer, OpenServers, ServerImports
+from perfci.measure.plan import SidePlan
 from perfci.measure.progress import CaseState
 from perfci.measure.selection import starting_order
+from perfci.measure.workers import Launch
 from perfci.measure.workplace import Workplace
 from perfci.model.case import Case
 from perfci.model.words import words
-from perfci.model.worker import Discovery, FileImports
+from perfci.model.worker import Discovery, FileImports, WorkOrder
 from perfci.worker.imports import DYNAMO, INDUCTOR
 
 _MOST_OPEN = 4
 """Most groups of which fork servers are kept. Each holds what its benchmark file imports."""
+_WITH_COMPILER, _SHARED, _OF_EACH_SIDE, _FRESH = range(4)
+"""Ways to start workers, the best first: forked from a process of both sides that has imported the
+compiler, where cases need it, or that hasn't, or forked from a process of each side, or afresh."""
+_WAYS = {
+    _SHARED: "each worker imports the compiler itself",
+    _OF_EACH_SIDE: "no common fork server",
+    _FRESH: "workers start afresh",
+}
 _HARNESS = "perfci"
 _BY_INDUCTOR = frozenset(
     {"default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs", "inductor"}
@@ -31,12 +41,11 @@ _BY_INDUCTOR = frozenset(
 
 
 class ForkServers:
-    """Opens the processes that fork workers, and remembers the files whose imports don't allow it.
+    """Opens the processes that fork workers, each file's in the best way that its imports allow.
 
-    By file, ``_unfit`` has the reason against forking, and ``_unshared`` that against a process
-    that both sides share. The processes of the files ``_uncompiled`` don't import the compiler.
+    ``_ways`` has the files that the best way failed for, each with its way and the reason.
     ``_learned`` has, by case, the modules of the compiler that its first call imports. ``_open``
-    has what was opened by group and phase, the last used at the end.
+    has what was opened by group and phase, the last used at the end. ``opened`` counts the groups.
     """
 
     def __init__(self, workplace: Workplace) -> None:
@@ -46,9 +55,7 @@ class ForkServers:
         self._discovered = {side.name: side.discovery for side in workplace.plan.sides}
         self._quiet = workplace.plan.config.quiet
         self._settings = workplace.plan.config.settings
-        self._unfit: dict[str, str] = {}
-        self._unshared: dict[str, Finding] = {}
-        self._uncompiled: set[str] = set()
+        self._ways: dict[str, tuple[int, Finding]] = {}
         self._learned: dict[str, tuple[str, ...]] = {}
         self._open: dict[tuple[tuple[str, ...], bool], OpenServers] = {}
 
@@ -59,30 +66,65 @@ class ForkServers:
         so that a state which all forks of the first one share can show. Both sides start alike: a
         forked worker next to a fresh one would compare the ways to start. Raises BudgetEnded.
         """
-        if not self._quiet.fork or case.file in self._unfit:
-            return None
-        key = self.group_of(case), later
-        known = self._open.pop(key, None)
-        if known and not known.alive():
-            known.close()
-            known = None
-        while not known and len(self._open) >= _MOST_OPEN:
-            self._open.pop(next(iter(self._open))).close()
-        opened = known or self._opened(case)
-        if opened:
-            self._open[self.group_of(case), later] = opened
-        return opened
+        while self._quiet.fork and self._way_of(case.file) < _FRESH:
+            key = self.group_of(case), later
+            known = self._open.pop(key, None)
+            if known and not known.alive():
+                known.close()
+                known = None
+            while not known and len(self._open) >= _MOST_OPEN:
+                self._open.pop(next(iter(self._open))).close()
+            if opened := known or self._opened(case):
+                self._open[key] = opened
+                return opened
+        return None
+
+    def _way_of(self, file: str) -> int:
+        return self._ways[file][0] if file in self._ways else _WITH_COMPILER
 
     def _opened(self, case: Case) -> OpenServers | None:
-        """Open what forks the workers of ``case``: for both sides, or else for each side."""
+        """Open fork servers in the file's way. If they are unfit, refuse them and return None."""
+        plan = self._plan
+        starts: list[tuple[Sequence[SidePlan], WorkOrder, Launch]]
+        shared = self._way_of(case.file) < _OF_EACH_SIDE
+        if shared:
+            preload = self._preload_of(case)
+            if isinstance(preload, Finding):
+                self._take(case.file, _OF_EACH_SIDE, preload)
+                return None
+            order = plan.server_order(preload, self._compiler_of(case))
+            starts = [(plan.sides, order, plan.server_launch())]
+        else:
+            sides = starting_order(plan.sides, self.opened)
+            starts = [([s], plan.side_server_order(s, (case,)), plan.launch(s)) for s in sides]
         self.opened += 1
-        shared = self._shared(case)
-        if shared is None:
-            return self._of_each_side(case)
-        return OpenServers(
-            {side.name: shared for side in self._plan.sides},
-            server=self.opened,
-        )
+        servers: dict[str, ForkServer] = {}
+        opened = OpenServers(servers, server=self.opened if shared else 0)
+        try:
+            for forked_sides, order, launch in starts:
+                server = self._workplace.executor.fork_server(
+                    order, launch, budget_end=self._workplace.budget_end
+                )
+                servers.update((side.name, server) for side in forked_sides)
+                if why := self._unfit_reason(server, case.file):
+                    opened.close()
+                    self.refuse(case, why)
+                    return None
+        except BaseException:
+            opened.close()
+            raise
+        return opened
+
+    def _unfit_reason(self, server: ForkServer, file: str) -> Finding | None:
+        """Wait until ``server`` has imported. Return why it can't fork the file's workers."""
+        importlib.import_module("scipy.special")  # the first verdict needs it, and it takes 0.4 s
+        if unfit := server.imported(self._settings.timeout):
+            return finding("server-unfit", message=unfit)
+        if self._plan.cores.workers:
+            server.move(self._plan.cores.workers)
+        if server.preloaded is None:
+            return None
+        return unlike_reason(server.preloaded, self._discovered, file, self._plan.owner)
 
     def group_of(self, case: Case) -> tuple[str, ...]:
         """Return the benchmark file of ``case``, and what else its fork server imports.
@@ -92,30 +134,20 @@ class ForkServers:
         return (case.file, *self._compiler_of(case))
 
     def refuse(self, case: Case, why: Finding) -> None:
-        """Give the file of ``case`` no more such fork servers.
+        """Start the workers of the file of ``case`` in the next way from now on."""
+        way = max(self._way_of(case.file), _SHARED) + 1
+        self._take(case.file, _SHARED if self._compiler_of(case) else way, why)
 
-        If the fork server was to import the compiler, the next one doesn't. Otherwise each side
-        gets a fork server of its own.
-        """
-        if not self._compiler_of(case):
-            self._unshare(case.file, why)
-            return
-        self._uncompiled.add(case.file)
-        self._close_of(case.file)
-        self._workplace.journal.note(
-            f"{case.file}: each worker imports the compiler itself: {words(why)}"
-        )
-
-    def _unshare(self, file: str, why: Finding) -> None:
-        """Give the sides of ``file`` servers of their own from now on."""
-        self._unshared[file] = why
-        self._close_of(file)
-        self._workplace.journal.note(f"{file}: no common fork server: {words(why)}")
+    def _take(self, file: str, way: int, why: Finding) -> None:
+        self._ways[file] = way, why
+        for key in [key for key in self._open if key[0][0] == file]:
+            self._open.pop(key).close()
+        self._workplace.journal.note(f"{file}: {_WAYS[way]}: {words(why)}")
 
     def _compiler_of(self, case: Case) -> tuple[str, ...]:
-        if any(case.file in files for files in (self._unfit, self._unshared, self._uncompiled)):
+        if not self._quiet.fork or self._way_of(case.file) > _WITH_COMPILER:
             return ()
-        return self._learned.get(case.id, compiler_of(case)) if self._quiet.fork else ()
+        return self._learned.get(case.id, compiler_of(case))
 
     def learn(self, states: Sequence[CaseState]) -> None:
         """Learn from what was measured which cases' first calls import the compiler.
@@ -138,84 +170,22 @@ class ForkServers:
         while self._open:
             self._open.popitem()[1].close()
 
-    def _close_of(self, file: str) -> None:
-        for key in [key for key in self._open if key[0][0] == file]:
-            self._open.pop(key).close()
-
-    def _shared(self, case: Case) -> ForkServer | None:
-        """Return a process that forks both sides' workers, or None if there can't be one."""
-        preload = self._preload_of(case)
-        if isinstance(preload, Finding):
-            if case.file not in self._unshared:
-                self._unshare(case.file, preload)
-            return None
-        server = self._workplace.executor.fork_server(
-            self._plan.server_order(preload, self._compiler_of(case)),
-            self._plan.server_launch(),
-            budget_end=self._workplace.budget_end,
-        )
-        importlib.import_module("scipy.special")  # the first verdict needs it, and it takes 0.4 s
-        try:
-            unfit = self._imported(server)
-        except BaseException:
-            server.close()
-            raise
-        why = finding("server-unfit", message=unfit) if unfit else None
-        if not why and server.preloaded:
-            why = unlike_reason(server.preloaded, self._discovered, case.file, self._plan.owner)
-        if not why:
-            return server
-        server.close()
-        self.refuse(case, why)
-        return self._shared(case)
-
     def _preload_of(self, case: Case) -> tuple[str, ...] | Finding:
-        if why := self._unshared.get(case.file):
-            return why
         if len({side.python for side in self._plan.sides}) > 1:
             return finding("server-python")
         return preload_of(self._discovered, case.file)
 
-    def _of_each_side(self, case: Case) -> OpenServers | None:
-        servers: dict[str, ForkServer] = {}
-        opened = OpenServers(servers)
-        try:
-            for side in starting_order(self._plan.sides, self.opened):
-                servers[side.name] = server = self._workplace.executor.fork_server(
-                    self._plan.side_server_order(side, (case,)),
-                    self._plan.launch(side),
-                    budget_end=self._workplace.budget_end,
-                )
-                if unfit := self._imported(server):
-                    self._unfit[case.file] = unfit
-                    self._workplace.journal.note(f"{case.file}: workers start afresh: {unfit}")
-                    opened.close()
-                    return None
-        except BaseException:
-            opened.close()
-            raise
-        return opened
-
-    def _imported(self, server: ForkServer) -> str:
-        """Wait until ``server`` has imported. Return why it can't fork, or ""."""
-        if unfit := server.imported(self._settings.timeout):
-            return unfit
-        if self._plan.cores.workers:
-            server.move(self._plan.cores.workers)
-        return ""
-
     def notes(self) -> tuple[str, ...]:
         """Return what the report should say of files whose workers were not forked as usual."""
-        afresh = (
-            f"{file}: each worker imported it afresh, which takes longer: {reason}."
-            for file, reason in sorted(self._unfit.items())
+        texts = {
+            _FRESH: "each worker imported it afresh",
+            _OF_EACH_SIDE: "each side imported its libraries by itself",
+        }
+        return tuple(
+            f"{file}: {texts[way]}, which takes longer: {words(why)}."
+            for file, (way, why) in sorted(self._ways.items(), key=lambda item: -item[1][0])
+            if way in texts
         )
-        apart = (
-            f"{file}: each side imported its libraries by itself, which takes longer: {words(why)}."
-            for file, why in sorted(self._unshared.items())
-            if file not in self._unfit
-        )
-        return (*afresh, *apart)
 
 
 def preload_of(discovered: Mapping[str, Discovery], file: str) -> tuple[str, ...] | Finding:
@@ -273,25 +243,17 @@ def unlike_reason(
 
     ``owner`` returns the side that would import a package of that name from its own tree, or "".
     """
-    return next(_differences(preloaded, discovered, file, owner), None)
-
-
-def _differences(
-    preloaded: ServerImports,
-    discovered: Mapping[str, Discovery],
-    file: str,
-    owner: Callable[[str], str],
-) -> Iterator[Finding]:
     if preloaded.failed:
-        yield finding("server-failed", message=preloaded.failed)
+        return finding("server-failed", message=preloaded.failed)
     for package in (*preloaded.compiler, *preloaded.missing):
         if side := owner(package):
-            yield finding("server-module", side=side, module=package)
+            return finding("server-module", side=side, module=package)
     for side, preloads in discovered.items():
         for name, place in preloaded.modules.items():
             if name.partition(".")[0] != _HARNESS and preloads.modules.get(name) != place:
-                yield finding("server-module", side=side, module=name)
+                return finding("server-module", side=side, module=name)
         did = preloads.imports.get(file, FileImports())
         for change in did.environment:
             if file and change not in preloaded.imports.environment:
-                yield finding("server-environment", side=side, variable=change.partition("=")[0])
+                return finding("server-environment", side=side, variable=change.partition("=")[0])
+    return None

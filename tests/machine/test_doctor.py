@@ -9,14 +9,7 @@ import pytest
 
 from perfci.config.keys import MeasureSettings, QuietTable
 from perfci.measure.machine.cores import available_cores, cpu_quota, quota_notes, throttled_s
-from perfci.measure.machine.doctor import (
-    Card,
-    HardwareFinding,
-    card_of,
-    cores,
-    gpu,
-    quota,
-)
+from perfci.measure.machine.doctor import HardwareFinding, card_of, cores, gpu, quota
 from tests.builders.project import Project
 from tests.machine.fake_nvml import FIRST, FakeNvml, card, processes
 
@@ -133,7 +126,7 @@ def test_a_configuration_that_cannot_be_read_is_a_finding(project: Project) -> N
 
 
 def seen(nvml: FakeNvml) -> HardwareFinding:
-    return gpu(nvml, lambda: Card("NVIDIA H200", FIRST))
+    return gpu(nvml, lambda: ("NVIDIA H200", FIRST))
 
 
 def one(**answers: object) -> FakeNvml:

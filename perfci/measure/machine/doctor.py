@@ -72,20 +72,20 @@ _worse = partial(HardwareFinding, "worse")
 _impossible = partial(HardwareFinding, "impossible")
 
 
-class _NoAnswer(Exception):
+class NoAnswer(Exception):
     """A program can't be run, fails, or doesn't end; the message says which."""
 
 
 def _answer(*command: str, env: Mapping[str, str] | None = None) -> str:
-    """Return what a command prints, or raise _NoAnswer with the last line of its complaint."""
+    """Return what a command prints, or raise NoAnswer with the last line of its complaint."""
     try:
         done = subprocess.run(
             command, env=env, capture_output=True, text=True, check=False, timeout=_PROBE_S
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise _NoAnswer(str(error)) from error
+        raise NoAnswer(str(error)) from error
     if done.returncode:
-        raise _NoAnswer((done.stderr.strip().splitlines() or ["it ended without a word"])[-1])
+        raise NoAnswer((done.stderr.strip().splitlines() or ["it ended without a word"])[-1])
     return done.stdout
 
 
@@ -107,8 +107,7 @@ def examine(
     if isinstance(config, UsageError):
         findings.append(_impossible("configuration", config.message, config.advice))
         config = Config()
-    launcher = config.launcher
-    available = available_cores()
+    launcher, available = config.launcher, available_cores()
     return (
         *findings,
         _python(python, environment, launcher),
@@ -142,7 +141,7 @@ def _python(
         answer = _worker_python(_PYTHON_PROBE, python, environment, launcher)
         major, minor, torch, executable = answer.strip().split(" ", 3)
         version = int(major), int(minor)
-    except (_NoAnswer, ValueError) as error:
+    except (NoAnswer, ValueError) as error:
         return _impossible("Python", f"{python}: {error}", "Name one with --python.")
     # behind a launcher, the same name may mean another Python
     where = f"{executable}, behind the launcher" if launcher else python
@@ -159,7 +158,7 @@ def _git() -> HardwareFinding:
     advice = "Install git 2.31 or newer."
     try:
         text = _answer("git", "--version")
-    except _NoAnswer as error:
+    except NoAnswer as error:
         return _impossible("git", str(error), advice)
     match = re.search(r"(\d+)\.(\d+)\S*", text)
     if match is None or (int(match[1]), int(match[2])) < (2, 31):
@@ -249,7 +248,7 @@ def cores(
             answer = _answer(sys.executable, "-I", "-S", "-c", _PIN_PROBE, *map(str, plan.workers))
     except UsageError as error:
         return _impossible("cores", error.message, error.advice)
-    except _NoAnswer as error:
+    except NoAnswer as error:
         return _impossible(
             "cores",
             f"a process can't be pinned to {_numbers(plan.workers)}: {error}",
@@ -307,15 +306,7 @@ def _content(path: Path) -> str:
     return path.read_text(encoding="ascii").strip() if path.exists() else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Card:
-    """The card that torch uses first, as torch knows it."""
-
-    name: str
-    uuid: str
-
-
-def gpu(nvml: Any, ask_torch: Callable[[], Card | HardwareFinding]) -> HardwareFinding:
+def gpu(nvml: Any, ask_torch: Callable[[], tuple[str, str]]) -> HardwareFinding:
     """Examine the card that ``ask_torch`` names; ``nvml`` is the module pynvml."""
     try:
         nvml.nvmlInit()
@@ -323,38 +314,35 @@ def gpu(nvml: Any, ask_torch: Callable[[], Card | HardwareFinding]) -> HardwareF
         return _ok("GPU", "no NVIDIA driver here; GPU metrics are not measured")
     except nvml.NVMLError as error:
         return _worse("GPU", f"NVML can't be read: {error}", "Run `nvidia-smi`; it should work.")
-    card = ask_torch()
-    if isinstance(card, HardwareFinding):
-        return card
     try:
-        watch = open_gpu_watch(nvml, card.uuid)
+        name, uuid = ask_torch()
+    except NoAnswer as error:
+        return _worse(
+            "GPU",
+            f"a driver is here, but no card for torch: {error}",
+            "GPU metrics are not measured. For them install a CUDA build of torch there, and look "
+            "at CUDA_VISIBLE_DEVICES.",
+        )
+    try:
+        watch = open_gpu_watch(nvml, uuid)
     except UnwatchableCard as reason:
         return _worse(
             "GPU",
-            f"{card.name} can't be watched: {reason}",
+            f"{name} can't be watched: {reason}",
             "Its slowdowns and other processes on it go unseen.",
         )
-    return _seen(watch, card.name)
+    return _seen(watch, name)
 
 
 def card_of(
     python: str, environment: Mapping[str, str], launcher: Sequence[str] = ()
-) -> Card | HardwareFinding:
-    """Return the card that ``python``'s torch uses, or a finding where it has none."""
-    try:
-        text = _worker_python(_CARD_PROBE, python, environment, launcher)
-        if text.strip():
-            name, uuid = text.split("\n")[-3:-1]  # the last two lines: torch may print before
-            return Card(name, uuid)
-        why = "torch.cuda.is_available() is False"
-    except _NoAnswer as error:
-        why = str(error)
-    return _worse(
-        "GPU",
-        f"a driver is here, but no card for the torch of {python}: {why}",
-        "GPU metrics are not measured. For them install a CUDA build of torch there, and look at "
-        "CUDA_VISIBLE_DEVICES.",
-    )
+) -> tuple[str, str]:
+    """Return the name and the UUID of the card that ``python``'s torch uses. Raises NoAnswer."""
+    text = _worker_python(_CARD_PROBE, python, environment, launcher)
+    if not text.strip():
+        raise NoAnswer(f"torch.cuda.is_available() is False in {python}")
+    name, uuid = text.split("\n")[-3:-1]  # the last two lines: torch may print before
+    return name, uuid
 
 
 def _seen(watch: GpuWatch, name: str) -> HardwareFinding:
