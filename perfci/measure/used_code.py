@@ -21,6 +21,7 @@ from perfci.measure.progress import CaseState
 from perfci.measure.selection import parsed
 from perfci.model.case import Case
 from perfci.units import first_of
+from perfci.worker.source_hash import source_hash
 
 _MOST_REACHED = 2_000
 """Definitions that are looked at for a benchmark."""
@@ -285,8 +286,8 @@ def _with_helpers(plan: SessionPlan, side: SidePlan) -> SidePlan:
 
 
 def _hash(own: str, helpers: Collection[Path]) -> str:
-    digests = (hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted(helpers))
-    return hashlib.sha256("".join((own, *digests)).encode()).hexdigest()[:16] if helpers else own
+    text = f"{own}{source_hash(sorted(helpers))}"
+    return hashlib.sha256(text.encode()).hexdigest()[:16] if helpers else own
 
 
 def unpassed_notes(plan: SessionPlan) -> tuple[str, ...]:

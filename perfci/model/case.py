@@ -19,7 +19,7 @@ class Case:
     """One case: a benchmark with one value for each of its axes.
 
     ``axes`` maps each axis to its value's label. ``file`` is relative to the side's tree. ``line``
-    counts from 1. ``source_hash`` is the hash of the benchmark's whole file:
+    counts from 1. ``source_hash`` is the hash of the benchmark's whole file without its comments:
     another hash means that the benchmark may measure something else. ``thresholds`` maps metric
     names to shares, ``timeout`` is in s, ``skip`` is the reason why the case is skipped.
     """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import importlib
 import importlib.metadata
 import platform
@@ -24,6 +23,7 @@ from perfci.worker.imports import ImportRecord, modules
 from perfci.worker.loading import benchmarks_of, forget_neighbours
 from perfci.worker.own_packages import installed_copies, other_sources, python_folders
 from perfci.worker.protocol import kind_of, where_it_failed
+from perfci.worker.source_hash import source_hash
 
 _COMPILING_AXES = ("mode", "backend")
 """Axes whose labels other than ``eager`` compile."""
@@ -86,7 +86,7 @@ def _with_tool(imports: FileImports, form: SuiteForm | None) -> FileImports:
 
 
 def _cases(benchmark: Benchmark, file: str, order: WorkOrder) -> list[Case]:
-    digest = _source_hash(file, *benchmark.sources)
+    digest = source_hash((file, *benchmark.sources))
     return [
         Case(
             id=point.id,
@@ -126,15 +126,6 @@ def _without_duplicates(cases: list[Case], order: WorkOrder) -> tuple[list[Case]
         if len(files) > 1
     ]
     return [case for case in cases if len(places[case.id]) == 1], failures
-
-
-def _source_hash(*files: str) -> str:
-    """Return a hash of the files that define a benchmark. It changes if they change."""
-    digest = hashlib.sha256()
-    for file in files:
-        with Path(file).open("rb") as source:
-            hashlib.file_digest(source, lambda: digest)
-    return digest.hexdigest()[:16]
 
 
 def _relative(file: str, order: WorkOrder) -> str:

@@ -119,8 +119,21 @@ def test_a_shallow_clone_is_told_how_to_fetch_the_rest(project: Project, tmp_pat
     project.git("clone", "--quiet", "--depth=1", url, str(tmp_path / "shallow"))
     with pytest.raises(UsageError, match="fetch-depth: 0"):
         open_repository(tmp_path / "shallow").resolve(old)
-    with pytest.raises(UsageError, match="--unshallow"):
+    with pytest.raises(UsageError, match="--unshallow`"):
         open_repository(tmp_path / "shallow").resolve("HEAD~1")
+
+
+def test_the_advice_on_a_branch_that_a_shallow_clone_lacks_fetches_it(
+    project: Project, tmp_path: Path
+) -> None:
+    project.git("branch", "other", "HEAD~1")
+    clone = tmp_path / "shallow"
+    project.git("clone", "--quiet", "--depth=1", f"file://{project.folder}", str(clone))
+    with pytest.raises(UsageError) as refused:
+        open_repository(clone).resolve("other")
+    command = str(refused.value).partition("`git ")[2].partition("`")[0]
+    project.git("-C", str(clone), *command.split())
+    assert open_repository(clone).resolve("other").sha
 
 
 def test_merge_base_and_default_base(project: Project, tmp_path: Path) -> None:

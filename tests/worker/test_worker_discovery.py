@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
+from pathlib import Path
 
 import pytest
 
+from perfci.worker.source_hash import source_hash
 from tests.worker.driver import Bench
 
 AXES = """\
@@ -45,7 +46,7 @@ def test_each_point_of_the_axes_is_a_case(bench: Bench) -> None:
     assert one["line"] == 3
     assert one["axes"] == {"batch": "16", "mode": "default"}
     assert (one["tags"], one["timeout"]) == (["quick"], 3)
-    assert one["source_hash"] == hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+    assert one["source_hash"] == source_hash([path])
     assert cases["decoder[size=2]"]["skip"] == "too large"
     assert cases["decoder[size=1]"]["skip"] is None
     assert not found["failures"]
@@ -147,3 +148,25 @@ def test_the_sides_own_folders_come_before_the_benchmarks(bench: Bench) -> None:
     bench.write("WHO = 'neighbour'\n", "benchmarks/lib.py")
     bench.write("import lib\n" + NAMED.replace('"{name}"', "lib.WHO"))
     assert [case["id"] for case in bench.discover()["cases"]] == ["library"]
+
+
+SOURCE = 'def case():\n    """A # no comment."""\n    return lambda: "#"\n'
+
+
+@pytest.mark.parametrize(
+    ("source", "is_same"),
+    [
+        (f"# what it is\n{SOURCE}# the end\n", True),
+        (SOURCE.replace("case():", "case():  # a case"), True),
+        (SOURCE.replace("    return", "    # why\n    return"), True),
+        (SOURCE.replace('"#"', '"# "'), False),
+        (SOURCE.replace("A # no", "A # yes"), False),
+        (SOURCE + "x = 1\n", False),
+        (SOURCE + "def (\n", False),
+    ],
+)
+def test_a_comment_is_no_other_source(tmp_path: Path, source: str, is_same: bool) -> None:
+    one, other = tmp_path / "one.py", tmp_path / "other.py"
+    one.write_text(SOURCE)
+    other.write_text(source)
+    assert (source_hash([one]) == source_hash([other])) == is_same

@@ -43,6 +43,8 @@ _HOOK_VARIABLES = frozenset(
 A git hook has them set to the user's index, and a check-out by perfci would then write that index.
 The variables that carry configuration are passed, because they may hold safe.directory.
 """
+_BRANCH = re.compile(r"(?!HEAD$|[0-9a-fA-F]{4,40}$|origin/)\w[\w./-]*")
+"""A revision that may be a branch of the remote: not a hash, and without ``~``, ``^`` or ``@``."""
 _BUSY = re.compile(
     r"\.lock'?: File exists|could not lock|failed to read .*worktrees/", re.IGNORECASE
 )
@@ -374,8 +376,9 @@ class Repository:
                 git(self.root, "cat-file", "-t", verified.output)
             advice = "See `git branch --all` and `git tag`; fetch it if it is elsewhere."
             if self.is_shallow():
+                branch = f" origin {rev}:{rev}" if _BRANCH.fullmatch(rev) else ""
                 advice = (
-                    "This is a shallow clone: fetch the rest with `git fetch --unshallow` "
+                    f"This is a shallow clone: fetch the rest with `git fetch --unshallow{branch}` "
                     "(actions/checkout: `fetch-depth: 0`)."
                 )
             raise UsageError("unknown-rev", f"`{rev}` is no commit of {self.root}", advice)
