@@ -66,9 +66,10 @@ class UsedCode:
         """Return the changed sources if no case used any of them, else nothing.
 
         Nothing, too, if another file changed, which a case may use unseen, or if a case failed on
-        one side alone: what differs made it fail.
+        one side alone (what differs made it fail), or a whole file did.
         """
-        if any(len({failure.side for failure in state.failures}) == 1 for state in states):
+        failed = any(len({failure.side for failure in state.failures}) == 1 for state in states)
+        if failed or any(side.discovery.failures for side in self._plan.sides):
             return ()
         differences = self._plan.differences
         measured = any(state.rounds for state in states)

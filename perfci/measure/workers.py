@@ -284,7 +284,7 @@ class Worker(ABC):
                     deadline = self._clock() + overdue()
                     overdue = None
                     continue
-                raise self.ended("timeout", f"no answer within {within_s:g} s")
+                raise self.ended("timeout", f"no answer within {within_s:.3g} s")
             kind = _text(message, "say", "")
             if kind == "stage":
                 self.enter(self.field(message, "stage", str)[:_LONGEST_WORD])

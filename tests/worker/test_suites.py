@@ -58,6 +58,10 @@ def test_item(benchmark):
 def test_prepared(benchmark):
     benchmark.pedantic(list.pop, setup=lambda: (([1],), {}), rounds=5)
     assert benchmark.stats["total"] > 0 and benchmark.stats.stats
+    stats = benchmark.stats.stats
+    assert stats.ld15iqr <= stats.q1 <= stats.median <= stats.q3 <= stats.hd15iqr
+    assert stats.iqr == stats.q3 - stats.q1 and stats.sorted_data == sorted(stats.data)
+    assert benchmark.stats.as_dict()["stats"]["outliers"].count(";") == 1
 
 def test_too_slow(benchmark):
     benchmark(sum, range(100))

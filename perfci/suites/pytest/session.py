@@ -367,19 +367,41 @@ class CallStatistics:
     def __getitem__(self, key: str) -> Any:
         return getattr(self.stats if hasattr(self.stats, key) else self, key)
 
+    def as_dict(self, **_options: bool) -> dict[str, Any]:
+        """Return the statistics and what identifies the test."""
+        names = ("name", "fullname", "group", "params", "param", "extra_info")
+        return {name: getattr(self, name) for name in names} | {"stats": self.stats.as_dict()}
+
 
 class SampleStatistics:
     """Statistics of the recorded calls' times, in s, by pytest-benchmark's names."""
 
-    fields = ("min", "max", "mean", "stddev", "rounds", "median", "ops", "total")
+    fields = (
+        *("min", "max", "mean", "stddev", "rounds", "median", "iqr", "q1", "q3", "iqr_outliers"),
+        *("stddev_outliers", "outliers", "ld15iqr", "hd15iqr", "ops", "total"),
+    )
 
     def __init__(self, data: Sequence[float]) -> None:
         self.data = list(data)
+        self.sorted_data = sorted(data)
         self.min, self.max, self.total = min(data), max(data), sum(data)
         self.mean, self.median = statistics.fmean(data), statistics.median(data)
         self.rounds = len(data)
         self.stddev = statistics.stdev(data) if self.rounds > 1 else 0
         self.ops = self.rounds / self.total if self.total else 0
+        quartiles = statistics.quantiles([*data, *data[:1]][: max(2, self.rounds)], n=4)
+        self.q1, self.q3 = quartiles[0], quartiles[2]
+        self.iqr = self.q3 - self.q1
+        low, high = self.q1 - 1.5 * self.iqr, self.q3 + 1.5 * self.iqr
+        self.ld15iqr = next(each for each in self.sorted_data if each >= low)
+        self.hd15iqr = next(each for each in reversed(self.sorted_data) if each <= high)
+        self.iqr_outliers = sum(not low <= each <= high for each in data)
+        self.stddev_outliers = sum(abs(each - self.mean) > self.stddev for each in data)
+        self.outliers = f"{self.stddev_outliers};{self.iqr_outliers}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return all statistics by name."""
+        return {name: getattr(self, name) for name in self.fields}
 
 
 @dataclass(slots=True)
