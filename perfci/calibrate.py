@@ -16,13 +16,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from perfci.metrics import METRICS
-from perfci.model.case import Case, Failure
+from perfci.model.case import Failure
 from perfci.model.measuring import DECIDING_ROUNDS, WorkerOutput
 from perfci.model.report import Comparison
 from perfci.model.run import Environment, Side
 from perfci.stats.spread import POWER, detectable_difference
 from perfci.stats.t_tests import Resolution, variance
-from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.policy import Policy
 from perfci.verdict.row_status import adjust
 from perfci.verdict.shards import scaled_family
@@ -92,29 +91,16 @@ class Calibration:
     schema: str = CALIBRATION_SCHEMA
 
 
-@dataclass(frozen=True, slots=True)
-class Pairs:
-    """One case measured against itself. The two workers of the same round number are a pair."""
-
-    case: Case
-    base: tuple[WorkerOutput, ...]
-    head: tuple[WorkerOutput, ...]
-
-
 def calibrate(
-    measured: Sequence[Pairs], policy: Policy, rounds: SessionRounds, scale: float = 1.0
+    compared: Sequence[Comparison], policy: Policy, rounds: SessionRounds, scale: float = 1.0
 ) -> tuple[tuple[SeenMetric, ...], int]:
     """Return what the machine sees of each case's gating metrics, and the size of the family.
 
-    A change is detectable if p stays below alpha ÷ the number of the report's gating comparisons:
-    that is what Holm asks of the first of them. ``scale`` is the number of the report's cases ÷ the
-    number measured.
+    ``compared`` are rows of cases that were measured against themselves, not adjusted yet. A change
+    is detectable if p stays below alpha ÷ the number of the report's gating comparisons: that is
+    what Holm asks of the first of them. ``scale`` is the number of the report's cases ÷ the number
+    measured.
     """
-    compared = [
-        row
-        for pairs in measured
-        for row in compare_case(pairs.case, pairs.base, pairs.head, policy, paired=True)
-    ]
     gates = sum(row.gate == "fail" and row.method == "paired_t" for row in compared)
     family = scaled_family(gates, scale)
     seen = tuple(

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from perfci.calibrate import (
     Calibration,
-    Pairs,
     SeenMetric,
     SessionRounds,
     calibrate,
@@ -44,11 +43,9 @@ def calibrated(project: Project, rev: str, options: MeasureOptions, budget_s: fl
         result = measure_cases(workplace, cases, session)
         sound = [state for state in result.states if state.rounds and not state.failures]
         rounds = session_rounds(sound, settings)
-        pairs = [
-            Pairs(state.case, tuple(state.outputs["base"]), tuple(state.outputs["head"]))
-            for state in sound
-        ]
-        seen, comparisons = calibrate(pairs, context.config.policy, rounds, scale)
+        policy = context.config.policy
+        compared = [row for state in sound for row in state.compared(policy)]
+        seen, comparisons = calibrate(compared, policy, rounds, scale)
         return Calibration(
             perfci_version=VERSION,
             created_at=now(),
@@ -60,7 +57,7 @@ def calibrated(project: Project, rev: str, options: MeasureOptions, budget_s: fl
             rounds=result.rounds,
             seen=seen,
             disturbance=most_disturbing(
-                output for case in pairs for output in (*case.base, *case.head)
+                output for state in sound for side in state.outputs.values() for output in side
             ),
             failures=(
                 *workplace.failures(cases),

@@ -6,8 +6,10 @@ import math
 from collections.abc import Sequence
 from random import Random
 
-from perfci.calibrate import Pairs
 from perfci.model.measuring import WorkerOutput
+from perfci.model.report import Comparison
+from perfci.verdict.case_comparisons import compare_case
+from perfci.verdict.policy import Policy
 from tests.verdict.workers import case
 
 SPREAD = 0.01
@@ -34,16 +36,18 @@ def identical(
     slow_down: float = 0.0,
     seed: int = 1,
     benchmark: str = "",
-) -> Pairs:
-    """Return pairs whose log ratios have the standard deviation ``spread``."""
+) -> tuple[Comparison, ...]:
+    """Return the rows of pairs whose log ratios have the standard deviation ``spread``."""
     rng = Random(seed)
     base, head = [], []
     for _ in range(rounds):
         shared = math.exp(rng.gauss(0.0, 0.05))
         base.append(0.001 * shared)
         head.append(0.001 * shared * (1.0 + slow_down) * math.exp(rng.gauss(0.0, spread)))
-    return Pairs(
+    return compare_case(
         case(name, benchmark=benchmark or name.partition("[")[0]),
         outputs(name, "base", base),
         outputs(name, "head", head),
+        Policy(),
+        paired=True,
     )

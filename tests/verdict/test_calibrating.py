@@ -10,7 +10,6 @@ from statistics import mean
 import pytest
 
 from perfci.calibrate import (
-    Pairs,
     SessionRounds,
     calibrate,
     detectable,
@@ -20,6 +19,7 @@ from perfci.calibrate import (
 from perfci.stats.evidence import look_confidence
 from perfci.stats.t_tests import mean as average
 from perfci.stats.t_tests import t_quantile, t_test, variance
+from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.policy import Policy, Worsening
 from perfci.verdict.stopping import is_decided
 from tests.verdict.identical import SPREAD, identical, outputs
@@ -30,16 +30,16 @@ ROUNDS = SessionRounds(5, 20)
 
 def test_a_known_spread_is_found() -> None:
     found = [
-        calibrate([identical(seed=seed, rounds=20)], Policy(), ROUNDS)[0][0].spread
+        calibrate(identical(seed=seed, rounds=20), Policy(), ROUNDS)[0][0].spread
         for seed in range(30)
     ]
     assert mean(filter(None, found)) == pytest.approx(SPREAD, rel=0.06)
 
 
 def test_more_comparisons_and_more_spread_see_less() -> None:
-    alone = calibrate([identical()], Policy(), ROUNDS)
-    many = calibrate([identical(f"c{n}") for n in range(20)], Policy(), ROUNDS)
-    noisy = calibrate([identical(spread=0.03)], Policy(), ROUNDS)
+    alone = calibrate(identical(), Policy(), ROUNDS)
+    many = calibrate([row for n in range(20) for row in identical(f"c{n}")], Policy(), ROUNDS)
+    noisy = calibrate(identical(spread=0.03), Policy(), ROUNDS)
     assert (alone[1], many[1]) == (1, 20)
     assert _detectable(alone) < _detectable(many)
     assert _detectable(alone) < _detectable(noisy)
@@ -78,24 +78,27 @@ def test_without_rounds_for_doubt_only_the_least_rounds_count() -> None:
 
 
 def test_identical_sides_give_no_false_alarm_and_different_ones_do() -> None:
-    calm = calibrate([identical(f"c{n}", seed=n) for n in range(10)], Policy(), ROUNDS)
+    calm = calibrate(
+        [row for n in range(10) for row in identical(f"c{n}", seed=n)], Policy(), ROUNDS
+    )
     assert len(calm[0]) == 10
     assert not any(row.false_alarm for row in calm[0])
-    shifted = [identical(f"c{n}", seed=n, slow_down=0.2) for n in range(10)]
+    shifted = [row for n in range(10) for row in identical(f"c{n}", seed=n, slow_down=0.2)]
     odd = calibrate(shifted, Policy(), ROUNDS)
     assert all(row.false_alarm for row in odd[0])
 
 
 def test_too_few_pairs_promise_nothing_and_say_so() -> None:
-    row = calibrate([identical(rounds=2)], Policy(), ROUNDS)[0][0]
+    row = calibrate(identical(rounds=2), Policy(), ROUNDS)[0][0]
     assert row.detectable is None
     assert "fewer than 3 pairs" in row.warning
 
 
 def test_the_same_value_in_every_pair_promises_nothing() -> None:
     name = "encoder[batch=1]"
-    same = Pairs(case(), outputs(name, "base", [1.0] * 6), outputs(name, "head", [1.0] * 6))
-    row = calibrate([same], Policy(), ROUNDS)[0][0]
+    sides = (outputs(name, side, [1.0] * 6) for side in ("base", "head"))
+    same = compare_case(case(), *sides, Policy(), paired=True)
+    row = calibrate(same, Policy(), ROUNDS)[0][0]
     assert (row.spread, row.detectable) == (0.0, None)
 
 
@@ -104,17 +107,18 @@ def _detectable(found: object) -> float:
 
 
 def test_rounds_are_read_as_comparisons_read_them_by_bursts_side_by_side() -> None:
-    noisy = identical(rounds=8, spread=0.2)
-    metric = "latency_p50"
-    level = {metric: (1.0, 1.0, 1.0)}
-    quiet = Pairs(
-        noisy.case,
-        tuple(replace(one, bursts=level) for one in noisy.base),
-        tuple(replace(one, bursts=level) for one in noisy.head),
+    rng = Random(1)
+    base, head = (
+        outputs("encoder", side, [math.exp(rng.gauss(0.0, 0.2)) for _ in range(8)])
+        for side in ("base", "head")
     )
-    spreads = [calibrate([each], Policy(), ROUNDS)[0][0].spread for each in (quiet, noisy)]
-    assert spreads[0] == 0.0
-    assert spreads[1] > 0.1
+    spreads = []
+    for bursts in ({}, {"latency_p50": (1.0, 1.0, 1.0)}):
+        sides = ([replace(one, bursts=bursts) for one in side] for side in (base, head))
+        rows = compare_case(case("encoder"), *sides, Policy(), paired=True)
+        spreads.append(calibrate(rows, Policy(), ROUNDS)[0][0].spread)
+    assert spreads[0] > 0.1
+    assert spreads[1] == 0.0
 
 
 def test_what_disturbed_most_bursts_is_named_with_how_many() -> None:
