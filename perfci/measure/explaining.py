@@ -162,7 +162,7 @@ class _SideRecorder:
                 instruments=tuple(instrument.name for instrument in chosen),
                 changed=self._changed,
             ),
-            replace(task.launch, environment={**task.launch.environment, **task.environment}),
+            task.launch,
             budget_end=self._executor.now() + 4 * task.timeout_s,
         )
         stack.callback(worker.close)

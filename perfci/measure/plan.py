@@ -219,13 +219,15 @@ class SessionPlan:
         watched.begin()
         return watched
 
-    def temporary_of(self, name: str) -> Path:
-        """Return the side's own ``TMPDIR``: there it can't find what the other side compiled."""
-        return self.scratch / f"tmp{name[0]}"
+    def _temporary_of(self, side: SidePlan) -> Path:
+        return self.scratch / f"tmp{side.name[0]}"
 
     def launch(self, side: SidePlan, watched: WorkerWatch | None = None) -> Launch:
-        """Return the launch of this side's processes, under ``watched`` or a new watch."""
-        temporary = self.temporary_of(side.name)
+        """Return the launch of this side's processes, under ``watched`` or a new watch.
+
+        Each side has its own ``TMPDIR``: there it can't find what the other side compiled.
+        """
+        temporary = self._temporary_of(side)
         temporary.mkdir(exist_ok=True)
         extensions = self.scratch / "caches" / side.name / "extensions"
         # what a benchmark compiles by torch.utils.cpp_extension is its own side's
@@ -274,18 +276,20 @@ class SessionPlan:
             },
         )
         watched = self.watched(side, openings=round_number == 1)
+        own = {
+            **watched.environment(),
+            "TMPDIR": str(self._temporary_of(side)),
+            "TORCHINDUCTOR_CACHE_DIR": str(caches / "inductor"),
+            **_NO_SHARED_HEADERS,
+            "TRITON_CACHE_DIR": str(caches / "triton"),
+        }
+        launch = self.launch(side, watched)
         return WorkerTask(
             order=order,
-            launch=self.launch(side, watched),
-            watched=watched,
-            environment={
-                **watched.environment(),
-                "TMPDIR": str(self.temporary_of(side.name)),
-                "TORCHINDUCTOR_CACHE_DIR": str(caches / "inductor"),
-                **_NO_SHARED_HEADERS,
-                "TRITON_CACHE_DIR": str(caches / "triton"),
-            },
+            launch=replace(launch, environment={**launch.environment, **own}),
+            environment=own,
             timeout_s=case.timeout or self.config.settings.timeout,
+            watched=watched,
         )
 
     def forget_cold_caches(self, slug: str) -> None:

@@ -258,10 +258,8 @@ class _RoundWorkers:
                 task.order, task.environment, budget_end=budget_end, turns=turns
             )
         else:
-            environment = {**task.launch.environment, **task.environment}
-            launch = replace(task.launch, environment=environment)
             slot.worker = self.context.executor.start(
-                task.order, launch, budget_end=budget_end, turns=turns
+                task.order, task.launch, budget_end=budget_end, turns=turns
             )
         if slot.turns:
             slot.turns.close()  # the worker has its own copy, which closes when the worker ends
@@ -404,7 +402,10 @@ def _set_side_by_side(slots: Sequence[RoundSide]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class WorkerTask:
-    """One worker of a round: its order, its launch, and the watch on the code that it runs."""
+    """One worker of a round: its order, its launch, and the watch on the code that it runs.
+
+    ``environment`` are the variables of the launch that a fork server's processes don't have.
+    """
 
     order: WorkOrder
     launch: Launch

@@ -98,13 +98,14 @@ def _listed(repository: Repository, newest: str, *limits: str) -> tuple[Commit, 
         last = int(git(repository.root, "rev-list", "--count", "--first-parent", newest)) - 1
     entries = (entry.split(" ", 2) for entry in listed.split("\0") if entry)
     return tuple(
-        Commit(sha, readable(subject), _moment(int(seconds)), None if last is None else last - back)
+        Commit(
+            sha,
+            readable(subject),
+            datetime.fromtimestamp(int(seconds), UTC).isoformat(timespec="seconds"),
+            None if last is None else last - back,
+        )
         for back, (sha, seconds, subject) in enumerate(entries)
     )
-
-
-def _moment(seconds: int) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
 
 
 # The tags of a repository, by the commit that each names.

@@ -103,20 +103,16 @@ class FolderLock(AbstractContextManager["FolderLock"]):
         self.release()
 
 
-def take(path: Path, *, shared: bool = False) -> FolderLock:
-    """Wait for the lock at ``path`` and return it held."""
-    return _take(path, shared=shared, wait=True)
-
-
 def take_if_free(path: Path) -> FolderLock | None:
     """Return the lock at ``path`` held alone, or None if a living process has it."""
     try:
-        return _take(path, shared=False, wait=False)
+        return take(path, wait=False)
     except BlockingIOError:
         return None
 
 
-def _take(path: Path, *, shared: bool, wait: bool) -> FolderLock:
+def take(path: Path, *, shared: bool = False, wait: bool = True) -> FolderLock:
+    """Return the lock at ``path`` held. BlockingIOError if ``wait`` is false and it isn't free."""
     import fcntl  # not on Windows, which only reads
 
     how = (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB)
@@ -153,9 +149,8 @@ def scratch_folder(cache: Path) -> Iterator[Path]:
                 with suppress(OSError):
                     remove_folder(left.with_suffix(""))
                 abandoned.release(remove=True)
-        name = f"session-{secrets.token_hex(6)}"
-        lock = take(cache / f"{name}.lock")
-        folder = cache / name
+        folder = cache / f"session-{secrets.token_hex(6)}"
+        lock = take(folder.with_suffix(".lock"))
         try:
             folder.mkdir()
         except OSError:

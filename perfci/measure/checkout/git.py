@@ -68,9 +68,8 @@ _CAUSES = {
     "objects-missing": (_LACKS_OBJECTS, _CLONE_AGAIN),
 }
 """By an error's slug: git's words on a clone that lacks something, and what to do."""
-_TRIES = 6
-"""How often a command is tried while another git holds a lock. Each wait is twice the last."""
-_FIRST_WAIT_S = 0.05
+_WAITS_S = (0.05, 0.1, 0.2, 0.4, 0.8)
+"""Waits before a command is tried again, while another git holds a lock."""
 _NO_GIT_ADVICE = "Install git and see that it is on PATH."
 WORKING_TREE = "."
 """The revision that means the working tree with its uncommitted changes."""
@@ -107,14 +106,13 @@ def attempt(
     ``given`` is its standard input. Waits a little and tries again if another git holds a lock.
     OutsideError if git is missing.
     """
-    wait = _FIRST_WAIT_S
-    for _ in range(_TRIES - 1):
-        outcome = _once(folder, arguments, environment or {}, given)
+    outcome = _once(folder, arguments, environment or {}, given)
+    for wait_s in _WAITS_S:
         if outcome.status == 0 or not _BUSY.search(outcome.error):
-            return outcome
-        time.sleep(wait)
-        wait *= 2
-    return _once(folder, arguments, environment or {}, given)
+            break
+        time.sleep(wait_s)
+        outcome = _once(folder, arguments, environment or {}, given)
+    return outcome
 
 
 def git(folder: Path, *arguments: str, environment: Mapping[str, str] | None = None) -> str:
@@ -174,7 +172,7 @@ def _once(
     folder: Path,
     arguments: tuple[str, ...],
     environment: Mapping[str, str],
-    given: IO[str] | None = None,
+    given: IO[str] | None,
 ) -> GitResult:
     library = _gitpython()
     settings = [word for setting in _SETTINGS for word in ("-c", setting)]
@@ -259,10 +257,19 @@ class ResolvedRev:
     rev: str
     sha: str
     tree: str
-    dirty: bool
-    short: str
     subject: str
     commit: str
+
+    @property
+    def dirty(self) -> bool:
+        """Return whether it is a working tree with changes."""
+        return self.sha != self.commit
+
+    @property
+    def short(self) -> str:
+        """The shortened ``sha``."""
+        head, plus, tree = self.sha.partition("+")
+        return f"{head[:_SHORT_SHA]}{plus}{tree}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,10 +292,13 @@ class Repository:
 
         Raises UsageError if ``rev`` is no commit, OutsideError if git fails.
         """
+        commit, tree, subject = self._commit("HEAD" if rev == WORKING_TREE else rev)
         if rev == WORKING_TREE:
-            return self._resolve_working_tree()
-        commit, tree, subject = self._commit(rev)
-        return ResolvedRev(rev, commit, tree, False, commit[:_SHORT_SHA], subject, commit)
+            changed_tree, snapshot_commit = snapshot(self.root, self.git_dir, commit)
+            if changed_tree != tree:
+                sha = f"{commit}+{changed_tree[:_SHORT_SHA]}"
+                return ResolvedRev(rev, sha, changed_tree, subject, snapshot_commit)
+        return ResolvedRev(rev, commit, tree, subject, commit)
 
     def merge_base(self, text: str, other: str) -> str | None:
         """Return the best common ancestor's sha, or None if this clone knows none."""
@@ -325,23 +335,6 @@ class Repository:
     def is_shallow(self) -> bool:
         """Return whether history was cut off when this was cloned."""
         return git(self.root, "rev-parse", "--is-shallow-repository") == "true"
-
-    def _resolve_working_tree(self) -> ResolvedRev:
-        head, head_tree, subject = self._commit("HEAD")
-        tree, commit = snapshot(self.root, self.git_dir, head)
-        if tree == head_tree:
-            return ResolvedRev(
-                WORKING_TREE, head, head_tree, False, head[:_SHORT_SHA], subject, head
-            )
-        return ResolvedRev(
-            rev=WORKING_TREE,
-            sha=f"{head}+{tree[:_SHORT_SHA]}",
-            tree=tree,
-            dirty=True,
-            short=f"{head[:_SHORT_SHA]}+{tree[:_SHORT_SHA]}",
-            subject=subject,
-            commit=commit,
-        )
 
     def _commit(self, rev: str) -> tuple[str, str, str]:
         """Return the commit's sha, its tree's sha and its subject."""
