@@ -6,13 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from perfci.calibrate import (
-    Calibration,
-    SeenMetric,
-    SessionRounds,
-    calibrate,
-    most_disturbing,
-)
+from perfci.calibrate import Calibration, SeenMetric, SessionRounds, calibrate, most_disturbing
 from perfci.commands.compare import MeasureOptions, now, selected_cases, within
 from perfci.config.keys import MeasureSettings
 from perfci.measure.progress import CaseState, SessionResult

@@ -11,16 +11,7 @@ from perfci.report.clean import Clean
 from perfci.report.exporters.json import json_text
 from perfci.report.site.catalogue import SeriesStanding, standings
 from perfci.report.site.words import bisect_command, pull_request
-from perfci.trend import (
-    Change,
-    Drift,
-    Series,
-    SeriesKey,
-    Timeline,
-    Trend,
-    TrendEvent,
-    dates_of,
-)
+from perfci.trend import Change, Drift, Series, SeriesKey, Timeline, Trend, TrendEvent, dates_of
 
 TREND_SCHEMA = "perfci.trend/1"
 

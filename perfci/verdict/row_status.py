@@ -12,15 +12,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from perfci.finding import (
-    FOLLOWS,
-    NO_EVIDENCE,
-    Evidence,
-    Finding,
-    Plain,
-    because,
-    finding,
-)
+from perfci.finding import FOLLOWS, NO_EVIDENCE, Evidence, Finding, Plain, because, finding
 from perfci.metrics import METRICS
 from perfci.metrics.latency import TAILS
 from perfci.model import inherited

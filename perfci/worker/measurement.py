@@ -26,15 +26,7 @@ from perfci.model.case import Metric
 from perfci.model.worker import MOST_FIRST_CALLS, UNLIKE_FRESH, Measurement, WorkOrder
 from perfci.worker.bursts import Bursts, Garbage, StrayCopies, encoded, warm_up
 from perfci.worker.calls import require_ended, require_ran
-from perfci.worker.devices import (
-    BurstDevice,
-    DeviceKind,
-    check_output,
-    kinds,
-    members,
-    named,
-    used,
-)
+from perfci.worker.devices import BurstDevice, DeviceKind, check_output, kinds, members, named, used
 from perfci.worker.imports import require_same_environment
 from perfci.worker.loading import seed_random, set_up
 

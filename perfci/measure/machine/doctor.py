@@ -26,12 +26,7 @@ from perfci.measure.machine.cores import (
     quota_notes,
 )
 from perfci.measure.machine.gpu_watch import GpuWatch, UnwatchableCard, open_gpu_watch
-from perfci.measure.machine.isolation import (
-    child_environment,
-    git_secrets,
-    overridden,
-    tokens_in,
-)
+from perfci.measure.machine.isolation import child_environment, git_secrets, overridden, tokens_in
 from perfci.units import counted
 
 _LEAST_GIB = 2.0

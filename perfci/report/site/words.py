@@ -10,22 +10,9 @@ from urllib.parse import urlsplit
 
 from perfci.report.clean import clean_line
 from perfci.report.replay import selection_of
-from perfci.trend import (
-    Change,
-    Drift,
-    Evidence,
-    KnownChange,
-    Trend,
-    TrendEvent,
-)
+from perfci.trend import Change, Drift, Evidence, KnownChange, Trend, TrendEvent
 from perfci.trend.change_points import NOISY_SERIES
-from perfci.units import (
-    counted,
-    format_change,
-    format_difference,
-    format_interval,
-    listed,
-)
+from perfci.units import counted, format_change, format_difference, format_interval, listed
 
 LONGEST_NAME = 200
 SHORT = 10
