@@ -389,8 +389,7 @@ class SampleStatistics:
         self.rounds = len(data)
         self.stddev = statistics.stdev(data) if self.rounds > 1 else 0
         self.ops = self.rounds / self.total if self.total else 0
-        quartiles = statistics.quantiles([*data, *data[:1]][: max(2, self.rounds)], n=4)
-        self.q1, self.q3 = quartiles[0], quartiles[2]
+        self.q1, self.q3 = _quartile(self.sorted_data), _quartile(self.sorted_data[::-1])
         self.iqr = self.q3 - self.q1
         low, high = self.q1 - 1.5 * self.iqr, self.q3 + 1.5 * self.iqr
         self.ld15iqr = next(each for each in self.sorted_data if each >= low)
@@ -402,6 +401,18 @@ class SampleStatistics:
     def as_dict(self) -> dict[str, Any]:
         """Return all statistics by name."""
         return {name: getattr(self, name) for name in self.fields}
+
+
+def _quartile(data: Sequence[float]) -> float:
+    """Return the quartile of sorted ``data`` near its beginning, as pytest-benchmark does."""
+    n, rest = divmod(len(data), 4)
+    if len(data) == 1:
+        return data[0]
+    if rest == 1:
+        return 0.25 * data[n - 1] + 0.75 * data[n]
+    if rest == 3:
+        return 0.75 * data[n] + 0.25 * data[n + 1]
+    return statistics.median(data[: len(data) // 2])
 
 
 @dataclass(slots=True)
