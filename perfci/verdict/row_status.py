@@ -107,24 +107,6 @@ def _adjusted_p(rows: Sequence[Comparison], scale: float) -> list[float | None]:
 
 
 def _judge(row: Comparison, p_adjusted: float | None, policy: Policy, family: int) -> Comparison:
-    worse = worsening(row)
-    direction: Status | None = None
-    judged: tuple[Finding, ...] = ()
-    is_significant = p_adjusted is not None and p_adjusted < policy.alpha
-    if is_significant and not math.isnan(worse.change):
-        large = _is_large(row, policy)
-        if worse.reaches and large:
-            moved: Status = "regressed" if worse.change > 0.0 else "improved"
-            why_not = _disbelief_reason(row, policy, family)
-            if why_not:
-                judged = (because(f"looks-{moved}", why_not),)
-            else:
-                direction = moved
-                judged = _overstatement(row)
-        elif large:
-            judged = (_below_threshold(row),)
-        else:
-            judged = (finding("small-effect", least=policy.cohens_d),)
     alpha = policy.alpha / max(1, family)
     row = replace(
         row,
@@ -132,13 +114,25 @@ def _judge(row: Comparison, p_adjusted: float | None, policy: Policy, family: in
         detectable=_detectable(row, alpha),
         findings=tuple(known for known in row.findings if known.code not in JUDGED),
     )
-    shown_unchanged = worse.is_within or worse.lo == worse.hi == 0.0
-    if shown_unchanged and (why_not := not_unchanged_reason(row)):
-        shown_unchanged, judged = False, (*judged, because("looks-unchanged", why_not))
-    status: Status = direction or ("unchanged" if shown_unchanged else "inconclusive")
-    if status == "inconclusive" and not judged:
-        judged = (_too_few(row) or _no_regression(row) or _what_it_takes(row, alpha),)
-    return row.noting(*judged, status=status)
+    worse = worsening(row)
+    judged: tuple[Finding, ...] = ()
+    if p_adjusted is not None and p_adjusted < policy.alpha and not math.isnan(worse.change):
+        moved: Status = "regressed" if worse.change > 0.0 else "improved"
+        if not _is_large(row, policy):
+            judged = (finding("small-effect", least=policy.cohens_d),)
+        elif not worse.reaches:
+            judged = (_below_threshold(row),)
+        elif why_not := _disbelief_reason(row, policy, family):
+            judged = (because(f"looks-{moved}", why_not),)
+        else:
+            return row.noting(*_overstatement(row), status=moved)
+    if worse.is_within or worse.lo == worse.hi == 0.0:
+        why_not = not_unchanged_reason(row)
+        if not why_not:
+            return row.noting(*judged, status="unchanged")
+        judged = (*judged, because("looks-unchanged", why_not))
+    judged = judged or (_too_few(row) or _no_regression(row) or _what_it_takes(row, alpha),)
+    return row.noting(*judged, status="inconclusive")
 
 
 def _below_threshold(row: Comparison) -> Finding:
