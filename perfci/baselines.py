@@ -360,7 +360,7 @@ class BaselineStore:
         path = self._folder / key / _FACTS
         if not os.path.lexists(path):
             raise DamagedFile(
-                "damaged-baseline",
+                "damaged-file",
                 f"the baselines in {path.parent} are incomplete: {path} is missing",
                 "Restore it from git, or remove that folder and run `perfci baseline update`.",
             )
@@ -410,7 +410,7 @@ def _decoded(path: Path, kind: type[T]) -> T:
         raise _damaged(path, str(error)) from error
     except OSError as error:
         raise OutsideError(
-            "baseline-unreadable", f"{path} can't be read: {error.strerror}", _ADVICE
+            "unreadable", f"{path} can't be read: {error.strerror}", _ADVICE
         ) from error
 
 
@@ -424,7 +424,7 @@ def _stays_inside(path: Path) -> bool:
 
 
 def _damaged(path: Path, why: str) -> DamagedFile:
-    return DamagedFile("damaged-baseline", f"{path} is not a valid baseline: {why}", _ADVICE)
+    return DamagedFile("damaged-file", f"{path} is not a valid baseline: {why}", _ADVICE)
 
 
 def _compact(text: str) -> str:
@@ -461,7 +461,7 @@ def disk_errors(folder: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise OutsideError(
-            "baseline-unwritable",
+            "unwritable",
             f"baselines can't be written to {folder}: {error.strerror}",
             "Make room, give this user the right to write there, or choose another folder "
             "(`baselines` in [tool.perfci]). Stored baselines are intact.",

@@ -52,7 +52,7 @@ def benchmarks(*paths: str, tags: Sequence[str] = ()) -> tuple[Benchmark, ...]:
     collected = benchmarks_of(files, Path.cwd())
     if not collected:
         raise BenchmarkError(
-            "no-tests",
+            "bad-benchmark",
             f"{where}: no test of {', '.join(paths)} measures",
             "A test measures what it calls by the fixture `benchmark`, or is marked "
             "@pytest.mark.perfci; `pytest --collect-only` shows what pytest finds.",

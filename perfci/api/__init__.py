@@ -59,7 +59,7 @@ def files_below(where: str, *paths: str) -> tuple[Path, ...]:
     for path, file in zip(paths, files, strict=True):
         if not (file.is_relative_to(folder) and file.is_file()):
             raise BenchmarkError(
-                "no-such-file",
+                "bad-benchmark",
                 f"{where}: there is no {path} in {folder.name}/",
                 "Both sides run head's files of one folder: put this benchmark file next to the "
                 "file that it names, and set `benchmarks` in [tool.perfci] to that folder.",

@@ -77,7 +77,7 @@ class Benchmark:
         reason = self.skip(**point.values) if callable(self.skip) else self.skip
         if reason is not None and not isinstance(reason, str):
             raise BenchmarkError(
-                "skip-not-text",
+                "bad-benchmark",
                 f"{self.file}:{self.line}: `skip` of `{self.name}` gave {reason!r}",
                 "Return the reason as text, or None to measure it.",
             )

@@ -267,7 +267,7 @@ def _replaced(holder: Any, name: str, stand_in: Any) -> Iterator[None]:
 
 def _unusable_script(where: str, place: Path, why: str) -> BenchmarkError:
     return BenchmarkError(
-        "unusable-script",
+        "bad-benchmark",
         f"{where}: {place.name} {why}",
         'Give its arguments: perfci.script("speed.py", "--device", "cpu").',
     )

@@ -61,7 +61,7 @@ def in_mode(target: Callable[..., Any], options: ModelOptions) -> Callable[..., 
         compiled: Callable[..., Any] = torch.compile(target, **keywords)
     except (RuntimeError, TypeError, ValueError) as error:
         raise error_here(
-            "compile-refused",
+            "bad-benchmark",
             f"torch.compile refused {keywords}: {error}",
             f"Modes: {', '.join(MODES)}, and the names of torch.compile's backends. torch takes "
             "`options` with the mode `default` only.",
@@ -110,7 +110,7 @@ def work_of(
     """Return the work of a call. Raises BenchmarkError if ``items`` isn't a positive number."""
     if options.items is not None and not is_positive(options.items):
         raise error_here(
-            "bad-items",
+            "bad-benchmark",
             f"items is {options.items!r}",
             "Write how many items one call handles, such as the batch size: items=16.",
         )

@@ -55,7 +55,7 @@ def inference_work(
     """
     if inputs == (...,) and not keyword_inputs:  # as `perfci init` leaves it
         raise error_here(
-            "no-input",
+            "bad-benchmark",
             "the model's input is still three dots",
             "Write the tensors that the model is run with, such as torch.randn(batch, 128).",
         )
@@ -193,7 +193,7 @@ def _optimizer(given: Any, model: Any) -> torch.optim.Optimizer:
     optimized = {id(each) for group in optimizer.param_groups for each in group["params"]}
     if not any(id(parameter) in optimized for parameter in parameters):
         raise error_here(
-            "optimizer-of-another-model",
+            "bad-benchmark",
             f"the optimizer holds none of {type(model).__name__}'s parameters",
             "Make it from this model's parameters().",
         )
@@ -218,7 +218,7 @@ def variants_of(shapes: Sequence[Any], inputs: tuple[Any, ...]) -> dict[str, Any
         arguments = _arguments(entry, inputs)
         label = _label(arguments)
         if label in variants:
-            raise error_here("repeated-shape", f"shapes has {label} twice", _ADVICE)
+            raise error_here("bad-shapes", f"shapes has {label} twice", _ADVICE)
         variants[label] = arguments
     return variants
 

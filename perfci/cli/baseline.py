@@ -146,7 +146,7 @@ def _require_known(store: BaselineStore, *keys: str) -> None:
     for key in keys:
         if key not in known:
             raise UsageError(
-                "unknown-environment",
+                "no-baseline",
                 f"there are no baselines of environment {key}",
                 f"Stored: {', '.join(known) or 'none'}",
             )
@@ -154,5 +154,5 @@ def _require_known(store: BaselineStore, *keys: str) -> None:
 
 def _unknown(what: str) -> UsageError:
     return UsageError(
-        "unknown-baseline", f"no baseline is stored for {what}", "`perfci baseline list` shows all."
+        "no-baseline", f"no baseline is stored for {what}", "`perfci baseline list` shows all."
     )

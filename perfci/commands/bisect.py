@@ -136,7 +136,7 @@ def _read_state(path: Path) -> SearchState | None:
         return None
     except (CodecError, OSError) as error:
         raise DamagedFile(
-            "damaged-search",
+            "damaged-file",
             f"the earlier search in {path} can't be read: {error}",
             "Start again with --restart.",
         ) from error
@@ -315,7 +315,7 @@ def _environment_of_good(report: Report) -> str:
 def _require_same_environment(report: Report, sought: SoughtMetric) -> None:
     if (environment := _environment_of_good(report)) != sought.environment:
         raise MeasureError(
-            "another-environment",
+            "nothing-compared",
             "the search so far was measured in another environment "
             f"({sought.environment}, now {environment})",
             "Start again with --restart.",
@@ -332,7 +332,7 @@ def _nothing_moved(report: Report, metric: str) -> PerfciError:
         )
     for failure in report.failures:
         return MeasureError(
-            "ends-not-compared",
+            "nothing-compared",
             f"the ends can't be compared: {failure.case}, {failure.side}: {failure.message}",
             "Choose ends that can be measured. `perfci compare` of the two shows more.",
         )

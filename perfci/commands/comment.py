@@ -111,7 +111,7 @@ def _loaded(request: CommentRequest) -> list[Report]:
         )
     if request.unreadable is not None:
         advice = "See the log of the measuring job."
-        raise OutsideError("unreadable-report", request.unreadable, advice)
+        raise OutsideError("unreadable", request.unreadable, advice)
     return [load_report(path) for path in request.files]
 
 

@@ -153,7 +153,7 @@ def _run_array(command: Sequence[str], folder: Path, shown: Callable[[int], None
             )
         except FileNotFoundError as error:
             raise OutsideError(
-                "no-slurm", "there is no sbatch here", "Run this on a node that submits jobs."
+                "slurm-failed", "there is no sbatch here", "Run this on a node that submits jobs."
             ) from error
         try:
             while array.returncode is None:
@@ -165,7 +165,7 @@ def _run_array(command: Sequence[str], folder: Path, shown: Callable[[int], None
             interrupted = True
         if array.returncode and not _text(job):  # it was not submitted
             raise OutsideError(
-                "slurm",
+                "slurm-failed",
                 f"sbatch failed: {_text(log) or f'exit code {array.returncode}'}",
                 "Try the same options with `sbatch --test-only`.",
             )
@@ -185,7 +185,7 @@ def _cancel(array: subprocess.Popen[bytes], folder: Path) -> None:
     )
     if done.returncode != 0:
         raise OutsideError(
-            "slurm-not-cancelled",
+            "slurm-failed",
             f"the array may still be waiting or running: scancel failed: {done.stderr.strip()}",
             f"Cancel it once Slurm answers: {' '.join(command)}.",
         )
@@ -284,7 +284,7 @@ def _named_by_environment(outputs: Mapping[str, Path], report: Report) -> dict[s
     key = report.environment.key
     if not ENVIRONMENT_KEY.fullmatch(key):
         raise DamagedFile(
-            "damaged-report",
+            "damaged-file",
             f"a report's environment has a key that perfci doesn't make: {key!r}",
             "Write the report again with --json.",
         )

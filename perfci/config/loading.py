@@ -81,7 +81,7 @@ def read_configuration(file: Path) -> str:
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise UsageError(
-            "unreadable-configuration", f"{file} can't be read: {reason}", "Correct the file."
+            "unreadable", f"{file} can't be read: {reason}", "Correct the file."
         ) from error
 
 
@@ -91,7 +91,7 @@ def parse_configuration(text: str, where: str) -> dict[str, Any]:
         return parse_toml(text)
     except ValueError as error:
         raise UsageError(
-            "configuration-syntax", f"{where} is not TOML: {error}", "Correct that line."
+            "bad-configuration", f"{where} is not TOML: {error}", "Correct that line."
         ) from error
 
 
@@ -140,13 +140,13 @@ def own_table(content: Mapping[str, Any], where: str) -> tuple[Any, str]:
     tool = content.get("tool", {})
     if not isinstance(tool, dict) or not isinstance(tool.get("perfci", {}), dict):
         name = "tool.perfci" if isinstance(tool, dict) else "tool"
-        raise UsageError("configuration-type", f"{where}: `{name}` is no table", "Write a table.")
+        raise UsageError("bad-configuration", f"{where}: `{name}` is no table", "Write a table.")
     for name in (*content, *(f"tool.{name}" for name in tool)):
         plain = re.sub(r"^tool\.|[\W_]", "", name.lower())
         misnamed = name != "tool.perfci" and get_close_matches(plain, ["perfci"], 1, 0.82)
         if misnamed or (file == OWN_FILE and name in {*content} - {"tool"}):
             raise UsageError(
-                "misnamed-table",
+                "bad-configuration",
                 f"{where}: `{name}` configures nothing",
                 "Write it in `[tool.perfci]`.",
             )
@@ -274,7 +274,7 @@ class KeyLocation:
     def wrong(self, expected: str, value: Any) -> UsageError:
         """Return the error for a value that isn't what was expected."""
         return UsageError(
-            "configuration-value",
+            "bad-configuration",
             f"{self.where}: `{self.path}` is {_shown(value)}",
             f"Expected {expected}.",
         )
@@ -282,7 +282,7 @@ class KeyLocation:
     def unknown(self, key: str, names: Iterable[str]) -> UsageError:
         """Return the error for a key that isn't one of the table's ``names``."""
         return UsageError(
-            "unknown-key",
+            "bad-configuration",
             f"{self.where}: `{self.key(key).path}` is not a key of perfci's",
             f"Keys here: {', '.join(names)}.",
         )
@@ -301,7 +301,7 @@ def _read_table(kind: Any, content: Any, location: KeyLocation) -> Any:
         if field.required and field.name not in given:
             missing = location.key(field.name).path
             raise UsageError(
-                "missing-key",
+                "bad-configuration",
                 f"{location.where}: `{missing}` is missing",
                 f"Add `{field.name} = …` there.",
             )

@@ -324,7 +324,7 @@ class GitHubClient:
             ) from error
         except requests.RequestException as error:
             raise Unsure(
-                "no-answer",
+                "github-failed",
                 f"{request} got no answer: {clean_line(str(error), 300)}",
                 "Is GITHUB_API_URL right, and may this runner reach it?",
             ) from error
@@ -357,19 +357,25 @@ def judge(answer: requests.Response, request: str, now: float, token: str = "") 
     if status in {403, 429}:
         wait = _requested_wait(answer, said, now)
         if wait is not None:
-            raise Unsure("github-limit", what, "GitHub limits how often it is asked.", wait or None)
+            raise Unsure(
+                "github-failed", what, "GitHub limits how often it is asked.", wait or None
+            )
     if status >= 500 or status in {202, 408, 409, 429}:
         raise Unsure("github-failed", what, _LATER)
     if status < 400:
         raise OutsideError(
-            "moved", what, "Correct GITHUB_API_URL, or name the repository as it is called now."
+            "github-failed",
+            what,
+            "Correct GITHUB_API_URL, or name the repository as it is called now.",
         )
     if status == 401:
         raise UsageError(
             "bad-token", what, "Give the job a token that is valid: GITHUB_TOKEN in its env."
         )
     if status == 403:
-        raise Refused("no-rights", what, "Give the job's token the right: see docs/commenting.md.")
+        raise Refused(
+            "github-refused", what, "Give the job's token the right: see docs/commenting.md."
+        )
     if status in {404, 410}:
         raise Missing(
             "not-there", what, "Is --repository right, and may the token read that repository?"

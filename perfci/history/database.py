@@ -347,7 +347,7 @@ def _as_perfcis(address: HistoryAddress, error: DBAPIError) -> PerfciError:
 def damaged(shown: str, why: str) -> DamagedFile:
     """Return the error for a damaged history."""
     return DamagedFile(
-        "damaged-history",
+        "damaged-file",
         f"the history {shown} is damaged: {why}",
         "Restore it from a copy, or move it away and import an export; it is left as it is.",
     )

@@ -83,7 +83,7 @@ def from_lines(lines: Iterable[bytes], name: str) -> Iterator[Record]:
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             if text.startswith(BEGINNING) and SCHEMA.encode() not in text:
                 raise UsageError(
-                    "newer-export",
+                    "other-schema",
                     f"{name} was written by a newer perfci",
                     f"Update perfci; this one reads {SCHEMA}.",
                 ) from error
@@ -105,7 +105,7 @@ def from_lines(lines: Iterable[bytes], name: str) -> Iterator[Record]:
 
 def _damaged(name: str, number: int, why: str) -> DamagedFile:
     return DamagedFile(
-        "damaged-export",
+        "damaged-file",
         f"{name} is damaged in line {number}: {why}",
         "Export it again. The lines before that one were imported, and importing them again adds "
         "nothing.",

@@ -101,7 +101,7 @@ def _require_schema(schema: Any, name: str) -> None:
         return
     named = f"its schema is {str(schema)[:100]!r}" if schema else "it names no schema"
     raise DamagedFile(
-        "other-report",
+        "other-schema",
         f"{name} is no report this perfci can read: {named}",
         f"Name a file that --json of a perfci that writes {REPORT_SCHEMA} wrote.",
     )
@@ -110,7 +110,7 @@ def _require_schema(schema: Any, name: str) -> None:
 def _damaged(name: str, why: str) -> DamagedFile:
     reason = clean_line(why, 600)  # the reason quotes an untrusted file
     return DamagedFile(
-        "damaged-report", f"{name} is not a valid report: {reason}", "Write it again with --json."
+        "damaged-file", f"{name} is not a valid report: {reason}", "Write it again with --json."
     )
 
 

@@ -209,9 +209,9 @@ def test_an_ended_budget_says_how_far_it_came(project: Project) -> None:
     ("arguments", "slug"),
     [
         (("main",), "bad-range"),
-        (("main..main",), "empty-range"),
-        (("main..main~3",), "empty-range"),
-        (("nowhere..main",), "unknown-rev"),
+        (("main..main",), "bad-range"),
+        (("main..main~3",), "bad-range"),
+        (("nowhere..main",), "bad-rev"),
         (("beside..main",), "unrelated-commits"),
         (("main~3..main", "--metric", "lateny"), "unknown-metric"),
         (("main~3..main", "-k", "nothing"), "nothing-selected"),
@@ -234,7 +234,7 @@ def test_damaged_state_is_named_and_restart_helps(project: Project) -> None:
     (state,) = project.cache.glob("*/bisect/*.json")
     state.write_text('{"good": [')
     done = project.perfci("bisect", f"{made[0]}..{made[-1]}")
-    assert (done.code, "[damaged-search]" in done.err) == (4, True), done.text
+    assert (done.code, "[damaged-file]" in done.err) == (4, True), done.text
     bisected(project, f"{made[0]}..{made[-1]}", "--restart")
 
 

@@ -130,7 +130,7 @@ def test_a_file_that_is_no_report_is_refused(grown: Project) -> None:
     grown.write("odd.json", "{}")
     done = grown.perfci("explain", "odd.json")
     assert done.code == 4, done.text
-    assert "[other-report]" in done.text
+    assert "[other-schema]" in done.text
 
 
 @pytest.mark.torch

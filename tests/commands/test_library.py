@@ -107,7 +107,7 @@ def test_what_is_nothing_of_ours_is_refused_by_name(tmp_path: Path) -> None:
     slugs = {
         tmp_path / "missing": "unreadable",
         tmp_path / "empty": "nothing-to-load",
-        tmp_path / "text.json": "other-report",
+        tmp_path / "text.json": "other-schema",
         "ftp://example.org/report.json": "history-address",
     }
     for place, slug in slugs.items():

@@ -74,7 +74,7 @@ def test_run_and_compare_record_what_they_measured(project: Project, tmp_path: P
             2,
         ),
         (("run", "HEAD", "--record", "--history", "."), "no-history", 2),
-        (("check", "HEAD", "--record", "--history", "damaged.sqlite"), "damaged-history", 4),
+        (("check", "HEAD", "--record", "--history", "damaged.sqlite"), "damaged-file", 4),
         (("run", "HEAD", "--record", "--history", "mysql://h/d"), "history-address", 2),
     ],
 )

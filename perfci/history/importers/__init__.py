@@ -105,7 +105,7 @@ def read_foreign(content: bytes, name: str, form: str = "") -> ForeignResults:
     wanted = form.replace("_", "-")
     if wanted and wanted not in known:
         raise UsageError(
-            "foreign-format",
+            "foreign-unknown",
             f"{visible(form, 40)!r} is not a format",
             f"Formats: {listed([*known])}.",
         )
@@ -144,7 +144,7 @@ def foreign_parts(
             )
     if not is_read:
         raise UsageError(
-            "foreign-nothing",
+            "nothing-to-import",
             "; ".join([f"{visible(name, 300)} holds no file of results", *whys[:1]]),
             "Give asv's results folder (the one with benchmarks.json), or one with JSON files.",
         )
@@ -183,7 +183,7 @@ def _load(content: bytes, name: str) -> Any:
         return plain
     except (RecursionError, ValueError) as error:
         raise DamagedFile(
-            "foreign-damaged",
+            "damaged-file",
             f"{visible(name, 300)} can't be read: {visible(str(error), 300)}",
             _advice(error),
         ) from error
@@ -329,7 +329,7 @@ def fill(plain: Any, kind: type[T], name: str, tool: str) -> T:
         return msgspec.convert(plain, type=kind, strict=True)
     except msgspec.ValidationError as error:
         raise DamagedFile(
-            "foreign-layout",
+            "damaged-file",
             f"{visible(name, 300)} looks like a result file of {tool}, but: "
             f"{visible(str(error), 300)}",
             f"Write it again with {tool}, or take the file out.",

@@ -35,7 +35,7 @@ def commits(repository: Repository, wanted: str, *, most: int | None = None) -> 
     result = _listed(repository, newest, *limits)
     if not result:
         raise UsageError(
-            "empty-range",
+            "bad-range",
             f"there are no commits in {wanted}",
             "The older end comes first: main~20..main.",
         )

@@ -33,7 +33,7 @@ def disk_error(doing: str, text: str) -> OutsideError | None:
         )
     if any(words in text for words in _REFUSED):
         return OutsideError(
-            "not-writable",
+            "unwritable",
             f"{doing}: not allowed to write: {text}",
             "perfci writes worktrees and builds below PERFCI_CACHE_DIR (set it to a folder that "
             "can be written) and registers them in the repository's .git folder, which must be "
@@ -158,7 +158,7 @@ def scratch_folder(cache: Path) -> Iterator[Path]:
             raise
     except OSError as error:
         raise OutsideError(
-            "cache-unwritable",
+            "unwritable",
             f"the cache folder {cache} can't be written: {error.strerror}",
             "Make room, or set PERFCI_CACHE_DIR to a folder on a disk that has some.",
         ) from error

@@ -345,7 +345,7 @@ class Repository:
         verified = attempt(self.root, "rev-parse", "--verify", "--end-of-options", rev)
         if "is ambiguous" in verified.error:
             raise UsageError(
-                "ambiguous-rev",
+                "bad-rev",
                 f"`{rev}` names more than one thing: {readable(verified.error)}",
                 "Write more digits, refs/heads/NAME or refs/tags/NAME.",
             )
@@ -374,7 +374,7 @@ class Repository:
                     f"This is a shallow clone: fetch the rest with `git fetch --unshallow{branch}` "
                     "(actions/checkout: `fetch-depth: 0`)."
                 )
-            raise UsageError("unknown-rev", f"`{rev}` is no commit of {self.root}", advice)
+            raise UsageError("bad-rev", f"`{rev}` is no commit of {self.root}", advice)
         commit, tree, subject = readable(f"{shown.output}\n").split("\n", 2)
         return commit, tree, subject.removesuffix("\n")
 

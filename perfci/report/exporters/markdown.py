@@ -107,7 +107,7 @@ def render_comment(
         )
     if head_sha and not _SHA.fullmatch(head_sha):
         raise UsageError(
-            "no-sha", f"{head_sha[:80]!r} is no commit's hash", "Give 7 to 64 hexadecimal digits."
+            "bad-sha", f"{head_sha[:80]!r} is no commit's hash", "Give 7 to 64 hexadecimal digits."
         )
     context = _context(tuple(map(ReportView, reports)), head_sha, links)
     return cut(tidy(_template().render(context)), limit)

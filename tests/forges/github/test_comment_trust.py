@@ -138,7 +138,7 @@ def test_a_damaged_report_leaves_no_earlier_success_on_its_commit(
     done = comment(damaged)
     assert done.code == 4
     assert "check is failure" in done.out
-    assert done.err.rstrip().endswith("[damaged-report]")
+    assert done.err.rstrip().endswith("[damaged-file]")
     assert len(github.comments) == 1
     assert [one["conclusion"] for one in github.checks] == ["success", "failure"]
     newest = github.checks[-1]
@@ -177,7 +177,7 @@ def test_what_a_step_could_not_take_fails_the_check_and_says_why(
     assert comment(report_file(**PASSING)).code == 0
     done = comment("--unreadable", "the artifact holds a <link>")
     assert done.code == 4
-    assert done.err.rstrip().endswith("[unreadable-report]")
+    assert done.err.rstrip().endswith("[unreadable]")
     assert [one["conclusion"] for one in github.checks] == ["success", "failure"]
     newest = github.checks[-1]
     assert newest["head_sha"] == HEAD
