@@ -18,7 +18,6 @@ from typing import Annotated
 
 from perfci.finding import Finding, Reason, finding, stated
 from perfci.metrics import METRICS
-from perfci.model import inherited
 from perfci.model.case import Gate
 from perfci.model.report import Accepted, Comparison, Report, Verdict
 from perfci.values import UP_TO, Day, Text, about
@@ -49,6 +48,11 @@ class Acceptance:
     until: Annotated[Day, about("The last day on which it counts.", "2026-12-31")] = ""
     file: str = ""
     """The file of the configuration."""
+
+    @property
+    def terms(self) -> Accepted:
+        """The part of it that an accepted row has."""
+        return Accepted(self.because, self.by, self.up_to, self.until)
 
     def names(self, row: Comparison) -> bool:
         """Say whether ``row`` is one that this entry is about."""
@@ -94,8 +98,8 @@ def accept(
         elif line in old and not line.is_bounded:
             why = finding("accept-unbounded")
         else:
-            why = _exceeded(line, row, today)
-        judged.append(_refusing(row, why) if why else replace(row, accepted=_accepted(line)))
+            why = _exceeded(line.terms, row, today)
+        judged.append(_refusing(row, why) if why else replace(row, accepted=line.terms))
     findings = tuple(_unused(line, rows, whole=whole) for line in lines if line not in used)
     return tuple(judged), tuple(filter(None, findings))
 
@@ -124,11 +128,11 @@ def believed(
 
 
 def _believed(row: Comparison, own: bool, here: Acceptance | None, today: str) -> Comparison:
-    terms = row.accepted if own else here
+    terms = row.accepted if own else here and here.terms
     why = _exceeded(terms, row, today) if terms else finding("accept-from-fork")
     if why or not terms:
         return _refusing(replace(row, accepted=None), why)
-    return replace(row, accepted=_accepted(terms))
+    return replace(row, accepted=terms)
 
 
 def _entry_of(row: Comparison, lines: Iterable[Acceptance]) -> Acceptance | None:
@@ -149,7 +153,7 @@ def is_beyond(row: Comparison, up_to: float | None) -> bool:
     return math.isnan(worse.change) or worse.change > worse.threshold
 
 
-def _exceeded(terms: Accepted | Acceptance, row: Comparison, today: str) -> Finding | None:
+def _exceeded(terms: Accepted, row: Comparison, today: str) -> Finding | None:
     """Return why ``terms`` about the row don't accept it."""
     if terms.until and terms.until < today:
         return finding("accept-expired", until=terms.until)
@@ -157,10 +161,6 @@ def _exceeded(terms: Accepted | Acceptance, row: Comparison, today: str) -> Find
         unit = {"unit": row.unit} if row.difference is not None else {}
         return finding("accept-exceeded", up_to=terms.up_to or 0.0, **unit)
     return None
-
-
-def _accepted(terms: Accepted | Acceptance) -> Accepted:
-    return Accepted(**inherited(Accepted, terms))
 
 
 def _refusing(row: Comparison, why: Finding | None) -> Comparison:

@@ -65,6 +65,18 @@ def test_the_working_tree_holds_staged_unstaged_untracked_and_deleted_but_not_ig
     assert state(project) == before
 
 
+@pytest.mark.parametrize("report", ["report.json", "comment-fail.md"])
+def test_a_report_that_perfci_wrote_is_no_change(project: Project, report: str) -> None:
+    golden = Path(__file__).parent.parent / "data" / "golden" / report
+    project.write(f"out/*{report}", golden.read_text(encoding="utf-8"))
+    assert not opened(project).resolve(".").dirty
+    assert not opened(project).is_dirty()
+    project.write(f"out/other-{report}", "{}")
+    assert opened(project).is_dirty()
+    files = tree_files(project, opened(project).resolve(".").tree)
+    assert [name for name in files if "out/" in name] == [f"out/other-{report}"]
+
+
 def test_a_change_in_the_same_instant_as_the_last_git_add_is_seen(project: Project) -> None:
     project.git("config", "core.trustCtime", "false")
     project.git("config", "core.checkStat", "minimal")

@@ -211,12 +211,31 @@ def _gitpython() -> Any:
     return library
 
 
+_OWN_REPORTS = (b'{\n  "schema": "perfci.report/', b"<!-- perfci -->")
+"""The beginnings of the reports that perfci writes as JSON and as Markdown."""
+
+
+def _untracked(root: Path) -> tuple[list[str], list[str]]:
+    """Return the new files that aren't ignored, and those that are perfci's own reports."""
+    listed = git(root, "ls-files", "--others", "--exclude-standard", "-z")
+    names = [name for name in listed.split("\0") if name]
+    reports = []
+    for name in names:
+        path = root / name
+        if path.suffix in {".json", ".md"} and path.is_file():
+            with path.open("rb") as file:
+                if file.read(40).startswith(_OWN_REPORTS):
+                    reports.append(name)
+    return [name for name in names if name not in reports], reports
+
+
 # The working tree as a commit that no ref names, made without touching the user's index.
 def snapshot(root: Path, git_dir: Path, head: str) -> tuple[str, str]:
     """Return the tree and the commit of all that ``git add --all`` would take, on top of ``head``.
 
-    Untracked files are in it, ignored files aren't. The commit has head's date, so that the same
-    changes give the same commit. UsageError in a merge with conflicts.
+    Untracked files are in it, but not ignored files and untracked reports of perfci's. The commit
+    has head's date, so that the same changes give the same commit. UsageError in a merge with
+    conflicts.
     """
     if git(root, "ls-files", "--unmerged"):
         raise UsageError(
@@ -232,6 +251,9 @@ def snapshot(root: Path, git_dir: Path, head: str) -> tuple[str, str]:
             shutil.copy2(git_dir / "index", index)
         environment = {"GIT_INDEX_FILE": str(index)}
         git(root, "add", "--all", environment=environment)
+        if reports := _untracked(root)[1]:
+            left_out = ("rm", "--cached", "--force", "--quiet", "--", *reports)
+            git(root, "--literal-pathspecs", *left_out, environment=environment)
         tree = git(root, "write-tree", environment=environment)
     date = git(root, "show", "--no-patch", "--format=%ct +0000", head)
     person = {
@@ -321,8 +343,9 @@ class Repository:
         return tuple(readable(name) for name in names.split("\0") if name)
 
     def is_dirty(self) -> bool:
-        """Return whether the working tree has changes or new files. Ignored files don't count."""
-        return bool(git(self.root, "status", "--porcelain", "--untracked-files=normal"))
+        """Return whether the working tree has changes or new files, as ``snapshot`` takes them."""
+        changed = git(self.root, "status", "--porcelain", "--untracked-files=no")
+        return bool(changed or _untracked(self.root)[0])
 
     def default_base(self) -> str | None:
         """Guess what this repository's work is compared with: origin's HEAD, main or master."""
