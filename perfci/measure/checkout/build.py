@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from perfci.errors import MeasureError, OutsideError, PerfciError, UnbuiltCommit, UsageError
-from perfci.measure.checkout.disk import disk_error, explaining
+from perfci.measure.checkout.disk import disk_error
 from perfci.measure.process_cleanup import SESSION_VARIABLE
 from perfci.units import first_of, format_duration
 
@@ -182,9 +182,8 @@ def _in_own_environment(recipe: BuildRecipe, tree: Path) -> BuildRecipe:
     """Make a side's own environment in its ``tree``. Return the recipe with it activated."""
     place = tree / FOLDER
     run = partial(_printed, recipe)
-    with explaining(f"making {place}"):
-        lay_over(recipe.python, place, run, pip=not _has_pip(recipe))
-        (place / ".gitignore").write_text("*\n", encoding="utf-8")
+    lay_over(recipe.python, place, run, pip=not _has_pip(recipe))
+    (place / ".gitignore").write_text("*\n", encoding="utf-8")
     return replace(recipe, environment=activated(recipe.environment, python_in(tree)))
 
 

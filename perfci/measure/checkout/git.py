@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import IO, Any
 
 from perfci.errors import NoRepository, OutsideError, PerfciError, UsageError
-from perfci.measure.checkout.disk import disk_error, explaining
+from perfci.measure.checkout.disk import disk_error
 
 _SETTINGS = (
     "core.hooksPath=/dev/null",  # no hook of the user's runs in a checkout of ours
@@ -243,7 +243,7 @@ def snapshot(root: Path, git_dir: Path, head: str) -> tuple[str, str]:
             f"{root} has unresolved merge conflicts",
             "Resolve them, or name a commit instead of the working tree.",
         )
-    with explaining("copying the index"), tempfile.TemporaryDirectory(prefix="perfci-") as folder:
+    with tempfile.TemporaryDirectory(prefix="perfci-") as folder:
         index = Path(folder, "index")
         if (git_dir / "index").exists():
             # With its time: git trusts an entry's stat data only where the entry is older than

@@ -6,11 +6,10 @@ import json
 import os
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from perfci.errors import OutsideError
 from perfci.measure.checkout.build import (
     BuildRecipe,
     Installed,
@@ -83,39 +82,39 @@ class SideFolders:
         missing, OutsideError if git, the disk or a command fails.
         """
         recipe = replace(recipe or BuildRecipe(), tree=resolved.tree, commit=resolved.commit)
-        with explaining(f"making the cache folder {self._cache}"):
-            self._trees.mkdir(parents=True, exist_ok=True)
-            ignore = self._cache / ".gitignore"
-            if not ignore.exists():  # so that git ignores a cache inside the repository
-                ignore.write_text("*\n", encoding="utf-8")
         if resolved.rev == WORKING_TREE:
             for name in changed_in_working_tree(self._repository):
                 self._note(
                     f"Changes in the submodule {readable(name)} that are not committed there are "
                     "not measured."
                 )
-        with self._in_kept_build(recipe) if recipe.build else self._in_worktree(recipe) as path:
+        with ExitStack() as stack:
+            with explaining(f"checking out below {self._trees}"):
+                self._trees.mkdir(parents=True, exist_ok=True)
+                ignore = self._cache / ".gitignore"
+                if not ignore.exists():  # so that git ignores a cache inside the repository
+                    ignore.write_text("*\n", encoding="utf-8")
+                made = self._in_kept_build(recipe) if recipe.build else self._in_worktree(recipe)
+                path = stack.enter_context(made)
             yield path
 
     def sweep(self) -> tuple[Path, ...]:
         """Remove what killed runs left, and return the paths. What living runs use stays."""
         removed = []
-        with explaining(f"looking through {self._trees}"):
-            entries = self._trees.iterdir() if self._trees.exists() else ()
-            for name in sorted({entry.name.partition(".")[0] for entry in entries}):
-                place = _SideFolder(self._trees, name)
-                lock = None if place.is_complete() else take_if_free(place.lock)
-                if lock and place.is_complete():  # by another process, since
-                    lock.release()
-                elif lock and self._remove(place, lock):
-                    removed.append(place.tree)
+        entries = self._trees.iterdir() if self._trees.exists() else ()
+        for name in sorted({entry.name.partition(".")[0] for entry in entries}):
+            place = _SideFolder(self._trees, name)
+            lock = None if place.is_complete() else take_if_free(place.lock)
+            if lock and place.is_complete():  # by another process, since
+                lock.release()
+            elif lock and self._remove(place, lock):
+                removed.append(place.tree)
         return tuple(removed)
 
     @contextmanager
     def _in_worktree(self, recipe: BuildRecipe) -> Iterator[Path]:
         place = _SideFolder(self._trees, PREFIX + secrets.token_hex(8))
-        with explaining(f"making {place.tree}"):
-            lock = take(place.lock)
+        lock = take(place.lock)
         try:
             self._check_out(recipe, place)
             yield place.tree
@@ -128,9 +127,8 @@ class SideFolders:
         recipe = replace(recipe, submodules=tuple(sorted(path.name for path in modules)))
         installed = installed_for(recipe)
         place = _SideFolder(self._trees, PREFIX + build_key(recipe, installed))
-        with explaining(f"building in {self._trees}"):
-            lock = self._built(recipe, place, installed)
-            os.utime(place.marker)
+        lock = self._built(recipe, place, installed)
+        os.utime(place.marker)
         try:
             listed = git(place.tree, "ls-files", "--modified", "-z").split("\0")
             if names := [ascii(name) for name in dict.fromkeys(listed) if name]:
@@ -194,13 +192,12 @@ class SideFolders:
 
     def _evict(self) -> None:
         """Remove builds until ``KEPT`` are left, the longest unused first, but none in use."""
-        with explaining(f"giving up old builds in {self._trees}"):
-            markers = sorted(self._trees.glob("*.complete"), key=_last_use)
-            excess = len(markers) - KEPT
-            for marker in markers:
-                place = _SideFolder(self._trees, marker.stem)
-                if excess > 0 and (lock := take_if_free(place.lock)):
-                    excess -= self._remove(place, lock)
+        markers = sorted(self._trees.glob("*.complete"), key=_last_use)
+        excess = len(markers) - KEPT
+        for marker in markers:
+            place = _SideFolder(self._trees, marker.stem)
+            if excess > 0 and (lock := take_if_free(place.lock)):
+                excess -= self._remove(place, lock)
 
     def _remove(self, place: _SideFolder, lock: FolderLock) -> bool:
         """Remove a tree, its marker first: without a marker, what remains isn't a build."""
@@ -216,8 +213,8 @@ class SideFolders:
         """Remove the tree and return whether that worked: a failure costs no results."""
         try:
             remove_tree(self._repository, place.tree)
-        except OutsideError as error:
-            self._note(f"A worktree was left behind: {error.message}")
+        except OSError as error:
+            self._note(f"A worktree was left behind: {place.tree}: {error.strerror or error}")
             return False
         return True
 

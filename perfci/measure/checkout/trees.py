@@ -16,7 +16,6 @@ from pathlib import Path, PurePosixPath
 from typing import TypeAlias
 
 from perfci.errors import UsageError
-from perfci.measure.checkout.disk import explaining
 from perfci.measure.checkout.git import Repository, attempt, failure, files_of, git, readable
 from perfci.worker.own_packages import NO_LIBRARY
 
@@ -165,7 +164,6 @@ def _written(
     lines = [f"0 {'0' * len(tree)}\t{name}\0" for name in removed]  # mode 0 removes the path
     lines += [f"{mode} {blob}\t{name}\0" for name, (mode, blob) in added.items()]
     with (
-        explaining("making an index"),
         tempfile.TemporaryDirectory(prefix="perfci-") as folder,
         Path(folder, "entries").open("w+", encoding="utf-8", errors="surrogateescape") as entries,
     ):

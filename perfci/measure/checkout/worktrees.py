@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
 from perfci.errors import UnbuiltCommit
-from perfci.measure.checkout.disk import explaining, remove_folder
+from perfci.measure.checkout.disk import remove_folder
 from perfci.measure.checkout.git import Repository, attempt, failure, git, readable
 
 PREFIX = "perfci-"
@@ -43,9 +43,8 @@ def add_tree(repository: Repository, path: Path, commit: str, tree: str) -> None
     filling = ("read-tree", "--reset", "-u", tree)
     filled = attempt(path, *filling)
     if filled.status != 0:
-        with explaining(f"checking out at {path}"):
-            # git names a file that it can't write, but gives no reason.
-            (path / f"{PREFIX}probe").write_bytes(bytes(_PROBE_BYTES))
+        # git names a file that it can't write, but gives no reason: the system's error does
+        (path / f"{PREFIX}probe").write_bytes(bytes(_PROBE_BYTES))
         raise failure(filled, *filling)
 
 
@@ -65,14 +64,13 @@ def remove_tree(repository: Repository, path: Path) -> None:
 
     git's own commands aren't used: ``git worktree prune`` would also remove the user's worktrees on
     a disk that isn't mounted now, and ``git worktree remove`` doesn't know a worktree whose making
-    was cut short. OutsideError if a folder can't be removed.
+    was cut short. OSError if a folder can't be removed.
     """
     registration = repository.common_dir / "worktrees" / path.name
     # The folder `worktrees` stays, even empty: another git may be about to write into it.
-    with explaining(f"removing {path}"):
-        for folder in (path, registration):
-            if folder.exists():
-                remove_folder(folder)
+    for folder in (path, registration):
+        if folder.exists():
+            remove_folder(folder)
 
 
 def check_out_submodules(repository: Repository, worktree: Path) -> tuple[str, ...]:
