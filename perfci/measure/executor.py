@@ -156,9 +156,11 @@ class ForkServer:
         text = json.dumps({**environment, WORKER_VARIABLE: token}).encode()
         with contextlib.suppress(BrokenPipeError, ConnectionError):
             socket.send_fds(self._socket, [text], descriptors)
-        answer = None
-        while answer is None:
-            answer = self._next("forked", time.monotonic() + _FORK_S)
+        deadline = time.monotonic() + _FORK_S
+        while (answer := self._worker.receive(deadline)) and answer.get("say") == "ended":
+            self._note_end(answer)
+        if answer is None:
+            raise self._worker.nonsense("it did not fork in time")
         pid = self._worker.field(answer, "pid", int)
         self._codes.pop(pid, None)  # an earlier worker's, whose pid the system has given again
         return ForkedWorker(self, pid, token)
@@ -166,10 +168,9 @@ class ForkServer:
     def code_of(self, pid: int, within_s: float) -> int | None:
         """Return a worker's exit code, or None while it lives on. Raises WorkerEnded."""
         deadline = time.monotonic() + within_s
-        while pid not in self._codes:
-            if self._next("ended", deadline) is None and time.monotonic() >= deadline:
-                return self._codes.get(pid)
-        return self._codes[pid]
+        while pid not in self._codes and (message := self._worker.receive(deadline)):
+            self._note_end(message)
+        return self._codes.get(pid)
 
     def close(self) -> None:
         """End the fork server and whatever it started."""
@@ -178,18 +179,10 @@ class ForkServer:
             self._worker.stage = "done"
         self._worker.close()
 
-    def _next(self, kind: str, deadline: float) -> dict[str, object] | None:
-        """Return the next message if it is of ``kind``. Remember each worker's end on the way."""
-        message = self._worker.receive(deadline)
-        if message is None:
-            if kind == "forked":
-                raise self._worker.nonsense("it did not fork in time")
-            return None
-        if message.get("say") == "ended":
-            pid = self._worker.field(message, "pid", int)
-            self._codes[pid] = self._worker.field(message, "code", int)
-            return message if kind == "ended" else None
-        return message
+    def _note_end(self, message: Mapping[str, object]) -> None:
+        """Remember how a worker ended. Raises WorkerEnded if the ``message`` doesn't say that."""
+        pid = self._worker.field(message, "pid", int)
+        self._codes[pid] = self._worker.field(message, "code", int)
 
     def _execute(
         self, launch: Launch, root: str, kept: int, ends: ChildDescriptors

@@ -72,7 +72,7 @@ def explain_case(
             unavailable[name] = f"what it recorded can't be read ({type(error).__name__})"
             continue
         differences += found
-    changed = workplace.plan.differences.lines_of(workplace.plan.head)
+    changed = workplace.plan.differences.lines_of("head")
     return Why(state.case.id, ranked(with_hunks(differences, changed), moved), unavailable)
 
 
@@ -95,7 +95,7 @@ class _SideRecorder:
     ) -> None:
         self._plan, self._executor, self._state = workplace.plan, workplace.executor, state
         self._side = side
-        lines = workplace.plan.differences.lines_of(side)
+        lines = workplace.plan.differences.lines_of(side.name)
         self._changed = {file: tuple(sorted(of)) for file, of in lines.items()}
         self._round = _COLD_ROUND if cold else _WARM_ROUND
         self._waiting = [*instruments().values()]

@@ -15,7 +15,7 @@ from perfci.config.loading import Config
 from perfci.measure.checkout.build import activated
 from perfci.measure.checkout.disk import remove_folder
 from perfci.measure.checkout.side_folders import build_times
-from perfci.measure.checkout.trees import ChangedLines, Overlay
+from perfci.measure.checkout.trees import Differences, Overlay
 from perfci.measure.code_guard import CodePlaces, CodeUsed, WorkerWatch
 from perfci.measure.machine.cores import CorePlan
 from perfci.measure.machine.isolation import child_environment
@@ -72,29 +72,6 @@ class SidePlan:
         return self.interpreter or self.side.python
 
 
-@dataclass(frozen=True, slots=True)
-class Differences:
-    """The files that differ between the sides' trees.
-
-    ``seen`` are all of them, or None if one may be used unseen: a file that isn't Python, or
-    anything of sides that are built or have their own Python. It is None for a commit that is
-    compared with itself, too. ``harmless`` are all of them if they are prose or tests, else
-    nothing. ``sources`` are the Python files that a benchmark should exercise. ``python_alone``:
-    nothing differs but Python files and prose. ``lines`` are those that differ in Python files.
-    """
-
-    seen: frozenset[str] | None = None
-    harmless: frozenset[str] = frozenset()
-    sources: tuple[str, ...] = ()
-    python_alone: bool = False
-    lines: Mapping[str, ChangedLines] = field(default_factory=dict)
-
-    def lines_of(self, side: SidePlan) -> dict[str, frozenset[int]]:
-        """Return the lines by file in which ``side``'s sources differ from the other side's."""
-        which = 0 if side.name == "base" else 1
-        return {name: self.lines[name][which] for name in self.sources if name in self.lines}
-
-
 @dataclass(frozen=True)
 class SessionPlan:
     """All that a session needs to know before it starts.
@@ -125,7 +102,7 @@ class SessionPlan:
     modules: frozenset[str] = frozenset()
     project: tuple[str, ...] = ()
     separate: frozenset[str] = frozenset()
-    differences: Differences = Differences()
+    differences: Differences = field(default_factory=Differences)
     uncommitted: Mapping[Path, Mapping[str, str]] = field(default_factory=dict)
     bases_own: Path | None = None
     began: float = math.inf

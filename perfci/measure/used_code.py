@@ -102,7 +102,7 @@ def changed_lines_reached(plan: SessionPlan, cases: Sequence[Case]) -> dict[str,
     A case whose benchmark file only imports a changed file has 0, and any other case none.
     """
     root, folders = plan.head.root, _folders(plan)
-    changed = plan.differences.lines_of(plan.head)
+    changed = plan.differences.lines_of("head")
     lines = {root / name: of_file for name, of_file in changed.items()}
     files = _reaching(plan, lines, {case.file for case in cases})
     counts: dict[tuple[str, int], int] = {}

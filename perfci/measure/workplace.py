@@ -19,9 +19,9 @@ from perfci.measure.checkout.git import Repository, ResolvedRev, files_of, reada
 from perfci.measure.checkout.side_folders import SideFolders, build_times
 from perfci.measure.checkout.trees import (
     BenchmarkFiles,
+    Differences,
     Overlay,
-    TreeChanges,
-    changed_lines,
+    differences,
     lay_over,
 )
 from perfci.measure.checkout.worktrees import uncommitted
@@ -44,7 +44,7 @@ from perfci.measure.machine.isolation import (
     quiet_facts,
     refuse_secrets,
 )
-from perfci.measure.plan import Differences, SessionPlan, SidePlan
+from perfci.measure.plan import SessionPlan, SidePlan
 from perfci.measure.process_cleanup import SESSION_VARIABLE, measuring_begins
 from perfci.measure.progress import Journal, Progress
 from perfci.measure.project_names import (
@@ -379,18 +379,12 @@ def _changes(sides: Sequence[SidePlan]) -> Differences:
     base, head = sides[0], sides[-1]
     if base.side.sha == head.side.sha:
         return Differences()
-    trees = (base.overlay.tree, head.overlay.tree)
-    changes = TreeChanges.between(head.root, trees)
     same_python = base.python == head.python
-    same_benchmarks = all(side.overlay.tree == side.tree for side in sides)
-    is_seen = same_python and not any(side.built for side in sides)
-    watchable = changes.watchable()
-    return Differences(
-        seen=watchable if is_seen else None,
-        harmless=changes.harmless() if same_python and same_benchmarks else frozenset(),
-        sources=changes.sources(),
-        python_alone=watchable is not None,
-        lines=changed_lines(head.root, trees),
+    return differences(
+        head.root,
+        (base.overlay.tree, head.overlay.tree),
+        may_be_seen=same_python and not any(side.built for side in sides),
+        may_be_harmless=same_python and all(side.overlay.tree == side.tree for side in sides),
     )
 
 

@@ -11,10 +11,9 @@ import pytest
 from perfci.config.keys import MeasureSettings
 from perfci.measure import progress as state_module
 from perfci.measure import session as session_module
-from perfci.measure.checkout.trees import Overlay
+from perfci.measure.checkout.trees import Differences, Overlay
 from perfci.measure.executor import Executor
 from perfci.measure.machine.gpu_watch import GpuWatches
-from perfci.measure.plan import Differences
 from perfci.measure.progress import Journal
 from perfci.measure.session import Session, SessionOptions
 from perfci.model.worker import Discovery

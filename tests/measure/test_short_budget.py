@@ -12,8 +12,8 @@ import pytest
 from perfci.config.keys import MeasureSettings
 from perfci.measure.budget import Budget, by_priority
 from perfci.measure.checkout.git import git
-from perfci.measure.checkout.trees import changed_lines
-from perfci.measure.plan import Differences, SessionPlan
+from perfci.measure.checkout.trees import Differences, changed_lines
+from perfci.measure.plan import SessionPlan
 from perfci.measure.progress import CaseNeeds, TimeLeft, case_states
 from perfci.measure.used_code import changed_lines_reached, imported_by
 from perfci.model.case import Case

@@ -8,7 +8,8 @@ from typing import cast
 
 import pytest
 
-from perfci.measure.plan import Differences, SessionPlan
+from perfci.measure.checkout.trees import Differences
+from perfci.measure.plan import SessionPlan
 from perfci.measure.progress import case_states
 from perfci.measure.used_code import UsedCode
 from perfci.model.case import Case, Failure

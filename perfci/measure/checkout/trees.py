@@ -10,7 +10,7 @@ import os
 import re
 import tempfile
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 from typing import TypeAlias
@@ -179,40 +179,46 @@ def _written(
 
 
 @dataclass(frozen=True, slots=True)
-class TreeChanges:
-    """The files that differ between two of git's trees, each with git's modes on both sides."""
+class Differences:
+    """The files that differ between the sides' trees.
 
-    modes: Mapping[str, frozenset[str]]
+    ``seen`` are all of them, or None if one may be used unseen: a file that isn't Python, or
+    anything of sides that are built or have their own Python. It is None for a commit that is
+    compared with itself, too. ``harmless`` are all of them if they are prose or tests, else
+    nothing. A ``conftest.py`` isn't harmless: pytest loads it for benchmarks that it collects.
+    ``sources`` are the Python files that a benchmark should exercise. ``python_alone``: nothing
+    differs but Python files, whose use a watch sees, and prose. ``lines`` are those that differ in
+    Python files.
+    """
 
-    @classmethod
-    def between(cls, root: Path, trees: tuple[str, str]) -> TreeChanges:
-        """Ask git in the worktree ``root`` once. OutsideError if git fails."""
-        listed = git(root, "diff-tree", "-r", "--raw", "--no-renames", "-z", *trees)
-        fields = listed.split("\0")[:-1]
-        modes = (frozenset(entry.removeprefix(":").split()[:2]) for entry in fields[::2])
-        return cls(dict(zip(fields[1::2], modes, strict=True)))
+    seen: frozenset[str] | None = None
+    harmless: frozenset[str] = frozenset()
+    sources: tuple[str, ...] = ()
+    python_alone: bool = False
+    lines: Mapping[str, ChangedLines] = field(default_factory=dict)
 
-    def sources(self) -> tuple[str, ...]:
-        """Return the Python files that a benchmark should exercise."""
-        return tuple(name for name in self.modes if is_source(name))
+    def lines_of(self, side: str) -> dict[str, frozenset[int]]:
+        """Return the lines by file in which ``side``'s sources differ from the other side's."""
+        which = 0 if side == "base" else 1
+        return {name: self.lines[name][which] for name in self.sources if name in self.lines}
 
-    def watchable(self) -> frozenset[str] | None:
-        """Return the files, or None if one can be used unseen.
 
-        A watch sees the use of Python files, and no benchmark needs files that can't be code.
-        """
-        return self._if_all(lambda name: name.endswith(".py") or cannot_be_code(name))
-
-    def harmless(self) -> frozenset[str]:
-        """Return the files if all are prose or tests, else nothing.
-
-        A ``conftest.py`` isn't harmless: pytest loads it for benchmarks that it collects.
-        """
-        return self._if_all(lambda name: cannot_be_code(name) or _is_test(name)) or frozenset()
-
-    def _if_all(self, holds: Callable[[str], bool]) -> frozenset[str] | None:
-        plain = all(modes <= _FILE_MODES for modes in self.modes.values())
-        return frozenset(self.modes) if plain and all(map(holds, self.modes)) else None
+def differences(
+    root: Path, trees: tuple[str, str], *, may_be_seen: bool, may_be_harmless: bool
+) -> Differences:
+    """Return how two trees differ, by git in the worktree ``root``. OutsideError if git fails."""
+    fields = git(root, "diff-tree", "-r", "--raw", "--no-renames", "-z", *trees).split("\0")[:-1]
+    modes = {mode for entry in fields[::2] for mode in entry.removeprefix(":").split()[:2]}
+    names, plain = fields[1::2], modes <= _FILE_MODES
+    python = plain and all(name.endswith(".py") or cannot_be_code(name) for name in names)
+    harmless = plain and all(cannot_be_code(name) or _is_test(name) for name in names)
+    return Differences(
+        seen=frozenset(names) if python and may_be_seen else None,
+        harmless=frozenset(names) if harmless and may_be_harmless else frozenset(),
+        sources=tuple(filter(is_source, names)),
+        python_alone=python,
+        lines=changed_lines(root, trees),
+    )
 
 
 def changed_lines(root: Path, trees: tuple[str, str]) -> Mapping[str, ChangedLines]:
