@@ -80,9 +80,13 @@ def form_of(file: str, root: str) -> SuiteForm | None:
 
 
 def has_own_files(root: Path, folder: str, pattern: str) -> bool:
-    """Return whether any file of the folder that matches the pattern is of perfci's own form."""
+    """Return whether a file of the folder that matches the pattern defines benchmarks by perfci.
+
+    A script that only imports perfci has no ``benchmark`` in it.
+    """
     files = filter(Path.is_file, (root / folder).rglob(pattern))
-    return any(_OWN.search(file.read_text("utf-8", errors="replace")) for file in files)
+    texts = (file.read_text("utf-8", errors="replace") for file in files)
+    return any(_OWN.search(text) and "benchmark" in text for text in texts)
 
 
 @cache

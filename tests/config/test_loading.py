@@ -331,7 +331,8 @@ def test_a_pattern_that_is_accepted_can_be_looked_for(tmp_path: Path, pattern: s
     [
         ("import sys\n\n\ndef bench():\n    sys.exit(3)\n", ("tests/benchmarks", "test_*.py")),
         ("import perfcit\n", ("tests/benchmarks", "test_*.py")),
-        ("import perfci\n", ("benchmarks", "bench_*.py")),
+        ("import perfci\nprint(perfci.load)\n", ("tests/benchmarks", "test_*.py")),
+        ("import perfci\n@perfci.benchmark\n", ("benchmarks", "bench_*.py")),
         ("if True:\n    from perfci.pytest import benchmarks\n", ("benchmarks", "bench_*.py")),
     ],
 )

@@ -337,3 +337,20 @@ def test_what_a_build_installs_outside_of_the_trees_is_wrong_with_a_kept_build_t
         said = wrong(session.compare())
         assert "work.py, written during a build or this session" in said
         assert "Let `build` write into the tree" in said
+
+
+@pytest.mark.parametrize("called", ["{place}", "tool"])
+def test_a_program_that_a_build_installs_outside_of_the_trees_is_wrong(
+    project: Project, tmp_path: Path, called: str
+) -> None:
+    place = tmp_path / "home" / "tool"
+    place.parent.mkdir()
+    settings = (project.folder / "pyproject.toml").read_text()
+    project.write("pyproject.toml", f'{settings}build = ["install tool.sh {place}"]\n')
+    path = f"os.environ['PATH'] += ':{place.parent}'"
+    words = f"[{called.format(place=place)!r}]"
+    bench = f"import os\nimport perfci\n{path}\n@perfci.benchmark\n"
+    bench += f"def case():\n    return perfci.command({words})\n"
+    files = {BENCH: bench, "tool.sh": "#!/bin/sh\nexec true\n"}
+    two_sides(project, "tool.sh", files)
+    assert f"{place}, written during a build" in wrong(Session(project).compare())

@@ -27,6 +27,7 @@ _STARTS = frozenset(
     {"subprocess.Popen", "os.posix_spawn", "os.exec", "os.fork", "os.forkpty", "os.system"}
 )
 """Audit events of starting a process."""
+_FIRST_WORDS = 8
 _SPAWNING = frozenset({"multiprocessing.popen_spawn_posix", "multiprocessing.popen_forkserver"})
 """Modules that multiprocessing imports as it starts a process, of which no audit event tells."""
 
@@ -150,6 +151,7 @@ class CodeWatch:
 
     def __init__(self, text: str) -> None:
         self._opened: dict[str, None] = {}
+        self._programs: set[str] = set()
         self._has_started = False
         self._begin(text)
 
@@ -164,7 +166,7 @@ class CodeWatch:
         self._begin(environment[VARIABLE])
 
     def audited(self, event: str, arguments: tuple[Any, ...]) -> None:
-        """Keep the files that are opened to be read, and whether a process was started."""
+        """Keep the files that are opened to be read, and the programs of started processes."""
         if not self.keeps_openings:
             return
         if event == "open":
@@ -173,6 +175,8 @@ class CodeWatch:
                 self._opened[os.path.abspath(os.fsdecode(path))] = None
         elif event in _STARTS:
             self._has_started = True
+            if event == "subprocess.Popen":
+                self._programs.update(_programs(arguments[1]))
 
     def look(self) -> None:
         """Write down all modules, all mapped files, and what was kept. May raise OSError."""
@@ -182,6 +186,7 @@ class CodeWatch:
         for name, module in list(sys.modules.items()):
             if isinstance(module, type(sys)):
                 used.update(("import", resolved(file), name) for file in _files_of(module))
+        used.update(("map", resolved(path), "") for path in list(self._programs))
         used.update((how, path, "") for how, path in _mapped())
         used.update(self.places.kept_out)
         events = [event for event in sorted(used) if self.places.matters(*event[1:])]
@@ -326,6 +331,19 @@ def _files_of(module: ModuleType) -> set[str]:
     origin = getattr(names.get("__spec__"), "origin", None)
     files = (names.get("__file__"), origin, getattr(names.get("__loader__"), "archive", None))
     return {path for path in files if isinstance(path, str) and path.startswith("/")}
+
+
+def _programs(words: Sequence[object]) -> Iterator[str]:
+    """Yield the programs among a command's first words: the command's own, after a wrapper's."""
+    for word in words[:_FIRST_WORDS]:
+        if not isinstance(word, (str, bytes, os.PathLike)):
+            continue
+        name = os.fsdecode(word)
+        for folder in ("",) if "/" in name else os.get_exec_path():
+            path = os.path.abspath(os.path.join(folder, name))
+            if os.path.isfile(path) and os.access(path, os.X_OK):
+                yield path
+                break
 
 
 def _mapped() -> Iterator[tuple[str, str]]:
