@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -108,9 +109,7 @@ def _noncentrality(df: float, alpha: float, power: float) -> float:
     return float(special.nctdtrinc(df, 1.0 - power, critical))
 
 
-def pairs_needed(
-    spread: float, difference: float, alpha: float, power: float = POWER
-) -> int | None:
+def pairs_needed(spread: float, difference: float, alpha: float) -> int | None:
     """Return how many pairs detect ``difference``, or None for more than 10,000.
 
     Notes
@@ -118,21 +117,10 @@ def pairs_needed(
     The least ``n`` with ``detectable_difference(spread / √n, n - 1) ≤ difference``; ``spread``
     is the standard deviation of the pairs' differences.
     """
-    if difference <= 0.0:
-        return None
-    low, high = 2, 4
-    while _detectable(spread, high, alpha, power) > difference:
-        if high == _MOST_PAIRS:
-            return None
-        low, high = high, min(high * 2, _MOST_PAIRS)
-    while low < high:
-        middle = (low + high) // 2
-        if _detectable(spread, middle, alpha, power) <= difference:
-            high = middle
-        else:
-            low = middle + 1
-    return high
+    counts = range(2, _MOST_PAIRS + 1)
 
+    def detect(pairs: int) -> bool:
+        return detectable_difference(spread / math.sqrt(pairs), pairs - 1, alpha) <= difference
 
-def _detectable(spread: float, pairs: int, alpha: float, power: float) -> float:
-    return detectable_difference(spread / math.sqrt(pairs), pairs - 1, alpha, power)
+    index = bisect_left(counts, True, key=detect)
+    return counts[index] if index < len(counts) else None

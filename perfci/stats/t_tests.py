@@ -155,8 +155,6 @@ def paired_t(
     differences = [after - before for before, after in zip(base, head, strict=True)]
     if not differences:
         return TTest(None, warnings=(finding("no-pairs"),))
-    if problem := no_evidence((*base, *head)):
-        return TTest(None, warnings=(problem,))
     count = len(differences)
     estimate = mean(differences)
     if count < 2:
@@ -334,11 +332,6 @@ def variance_of_means(sessions: Sequence[Sequence[float]], resolution: Resolutio
 def _problem(base: Sequence[float], head: Sequence[float]) -> TTest | None:
     if not base or not head:
         return TTest(None, warnings=(finding("no-values-on-one-side"),))
-    if problem := no_evidence((*base, *head)):
-        return TTest(None, warnings=(problem,))
     if min(len(base), len(head)) < 2:
-        return TTest(
-            mean(head) - mean(base),
-            warnings=(finding("one-value-on-one-side"),),
-        )
+        return TTest(mean(head) - mean(base), warnings=(finding("one-value-on-one-side"),))
     return None

@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import chain
 
 from perfci.errors import Unusable
-from perfci.metrics import NOTHING, Collector, Reading, Scene, Warm
+from perfci.metrics import NOTHING, Collector, Reading, Warm
 from perfci.metrics.observed.processes import Spent, left_by_children, uptime_s
 from perfci.model.case import Metric
 from perfci.stats.quantile import median
@@ -59,35 +59,50 @@ METRICS = {
 }
 
 
-class Children:
-    """Observes the processor time of the processes below this one, whichever code started them."""
+class Observed(Collector):
+    """Takes the reading of the work's observer, and the processor time of processes below this one.
 
-    def __init__(self, scene: Scene, set_up_s: float) -> None:
-        self._calls = scene.calls
-        self._set_up_s = set_up_s
-        self._before = Spent.now()
+    These processes count whichever code started them, for the time since the work was warm.
+    """
 
-    def begin(self) -> None:
-        """Forget the time so far. Unusable if calls since set-up left processes running."""
+    def set_up(self) -> None:
+        """Note when the calls begin: processes started before, by the set-up, may live on."""
+        self._set_up_s = uptime_s()
+
+    def warm(self) -> None:
+        """Forget the warm-up's calls. Unusable if calls since set-up left processes running."""
+        if self.scene.work.observer:
+            self.scene.work.observer.begin()
         if left := left_by_children(since_s=self._set_up_s):
             raise _left(left)
         self._before = Spent.now()
 
-    def reading(self) -> Reading:
-        """Return their processor time per call since ``begin``. Empty if there were no processes.
+    def after_bursts(self) -> Reading:
+        """Return both readings as one."""
+        observer, children = self.scene.work.observer, self._children()
+        reading = observer.reading() if observer else NOTHING
+        values = {**reading.values}
+        if _OF_COMMANDS not in values:  # a command counts its own processes
+            values |= children
+        if (share := self.scene.busy_share()) >= _NEGLIGIBLE_SHARE:
+            values[_BUSY_AFTER_CALLS] = share
+        return replace(reading, values=values)
+
+    def _children(self) -> dict[str, float]:
+        """Return the processes' time per call. Nothing if there were no processes.
 
         Raises Unusable if each call has left a process running: these would all run during later
         calls.
         """
-        now, calls = Spent.now(), self._calls()
+        now, calls = Spent.now(), self.scene.calls()
         if not (calls and self._before.any_until(now)):
-            return NOTHING
+            return {}
         more = now.running - self._before.running
         if more >= max(calls, _FEWEST_LEFT):
             raise _left(more)
         # lower than before only if a grandchild that was given to init has ended: this process
         # can't wait for it, so its time is lost
-        return Reading({"children_cpu_time": max(0.0, now.cpu_s - self._before.cpu_s) / calls})
+        return {"children_cpu_time": max(0.0, now.cpu_s - self._before.cpu_s) / calls}
 
 
 def _left(count: int) -> Unusable:
@@ -96,31 +111,6 @@ def _left(count: int) -> Unusable:
         f"the calls ended and left processes running, {count} by now: wait for them in the call, "
         "or start them in the set-up",
     )
-
-
-class Observed(Collector):
-    """Takes the readings of the observers of the calls, for the time since the work was warm."""
-
-    def set_up(self) -> None:
-        """Note when the calls begin: processes started before, by the set-up, may live on."""
-        self._set_up_s = uptime_s()
-
-    def warm(self) -> None:
-        """Make the observers, and have them forget the warm-up's calls."""
-        own = self.scene.work.observer
-        self._observers = [*([own] if own else []), Children(self.scene, self._set_up_s)]
-        for observer in self._observers:
-            observer.begin()
-
-    def after_bursts(self) -> Reading:
-        """Return the observers' readings as one."""
-        first, *others = (observer.reading() for observer in self._observers)
-        values = {**first.values}
-        if others and _OF_COMMANDS not in first.values:  # a command counts its own processes
-            values |= others[0].values
-        if (share := self.scene.busy_share()) >= _NEGLIGIBLE_SHARE:
-            values[_BUSY_AFTER_CALLS] = share
-        return replace(first, values=values)
 
 
 COLLECTOR = Observed
