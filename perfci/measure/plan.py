@@ -21,7 +21,7 @@ from perfci.measure.machine.cores import CorePlan
 from perfci.measure.machine.isolation import child_environment
 from perfci.measure.process_cleanup import SESSION_VARIABLE
 from perfci.measure.progress import CaseState
-from perfci.measure.round import WorkerTask
+from perfci.measure.round_side import WorkerTask
 from perfci.measure.workers import Launch
 from perfci.model.case import Case
 from perfci.model.run import Side

@@ -25,7 +25,8 @@ from perfci.measure.progress import (
     crowding_notes,
     with_timeout_named,
 )
-from perfci.measure.round import RoundContext, RoundSide, measure_round
+from perfci.measure.round import RoundContext, measure_round
+from perfci.measure.round_side import RoundSide
 from perfci.measure.selection import in_groups, starting_order, visiting_order
 from perfci.measure.used_code import UsedCode, changed_lines_reached, is_harmless
 from perfci.measure.workers import BudgetEnded, TreeDeleted

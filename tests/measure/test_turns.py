@@ -14,7 +14,8 @@ from perfci.config.keys import MeasureSettings, QuietTable
 from perfci.measure.executor import Executor
 from perfci.measure.machine.gpu_watch import GpuWatches
 from perfci.measure.machine.isolation import child_environment
-from perfci.measure.round import RoundContext, RoundSide, WorkerTask, measure_round, wrong_time
+from perfci.measure.round import RoundContext, measure_round
+from perfci.measure.round_side import RoundSide, WorkerTask, wrong_time
 from perfci.measure.workers import Launch
 from perfci.model.measuring import WorkerFailure, WorkerOutput
 from perfci.model.worker import REPLACED, WorkerBlock, WorkOrder

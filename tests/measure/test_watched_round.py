@@ -15,7 +15,8 @@ from perfci.measure import selection
 from perfci.measure.executor import Executor
 from perfci.measure.machine.gpu_watch import GpuWatches
 from perfci.measure.machine.isolation import child_environment
-from perfci.measure.round import RoundContext, WorkerTask, measure_round
+from perfci.measure.round import RoundContext, measure_round
+from perfci.measure.round_side import WorkerTask
 from perfci.measure.workers import Launch
 from perfci.model.measuring import WorkerOutput
 from perfci.model.worker import REPLACED, WorkOrder
