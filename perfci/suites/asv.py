@@ -98,8 +98,7 @@ def holds(file: Path, root: Path, text: str) -> bool:
 
 def place(root: Path) -> tuple[str, str] | None:
     """Return the folder that asv's configuration names, nearest to the root."""
-    patterns = ["*/" * depth + name for depth in range(_DEEPEST + 1) for name in _CONFIGURATIONS]
-    for configuration in chain.from_iterable(sorted(root.glob(pattern)) for pattern in patterns):
+    for configuration in _configurations(root):
         suite = _named_folder(configuration)
         if suite.is_dir() and suite.is_relative_to(root):
             return suite.relative_to(root).as_posix(), "*.py"
@@ -107,14 +106,22 @@ def place(root: Path) -> tuple[str, str] | None:
 
 
 def _suite_of(folder: Path, root: Path) -> Path | None:
-    """Return the folder of benchmarks that asv's configuration names, from ``folder`` up."""
+    """Return the folder of benchmarks around ``folder`` that asv's configuration names."""
     configuration = _configuration_of(folder, root)
     return _named_folder(configuration) if configuration else None
 
 
+@cache
 def _configuration_of(folder: Path, root: Path) -> Path | None:
-    inside = (place for place in (folder, *folder.parents) if place.is_relative_to(root))
-    return next(filter(Path.is_file, (p / name for p in inside for name in _CONFIGURATIONS)), None)
+    """Return the configuration whose folder of benchmarks contains ``folder``, or None."""
+    known = _configurations(root)
+    return next((each for each in known if folder.is_relative_to(_named_folder(each))), None)
+
+
+def _configurations(root: Path) -> tuple[Path, ...]:
+    """Return asv's configurations, those near the root first."""
+    patterns = ["*/" * depth + name for depth in range(_DEEPEST + 1) for name in _CONFIGURATIONS]
+    return tuple(chain.from_iterable(sorted(root.glob(pattern)) for pattern in patterns))
 
 
 def _named_folder(configuration: Path) -> Path:

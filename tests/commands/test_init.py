@@ -199,6 +199,7 @@ SUITES = {
     "tests/test_perf_a.py": ("tests", "test_perf_*.py", {"tests/test_perf_b.py": TEST}),
     "tests/a/one_test.py": ("tests", "*_test.py", {"tests/two_test.py": TEST}),
     "perf/speed/join.py": ("perf/speed", "*.py", {"perf/asv.conf.json": ASV}),
+    "perf/join.py": ("perf", "*.py", {"ci/asv.conf.json": ASV.replace("speed", "../perf")}),
     "speed/deep/join.py": ("speed", "*.py", {"asv.conf.jsonc": f"// asv's\n{ASV}"}),
 }
 """Files of suites, with their folder, their pattern and other files."""

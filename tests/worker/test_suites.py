@@ -290,6 +290,15 @@ def test_asvs_configuration_is_read_as_asv_reads_it(tmp_path: Path, name: str, f
     assert not asv.holds(tmp_path / "other.py", tmp_path, "")
 
 
+def test_asvs_folder_may_lie_beside_its_configuration(tmp_path: Path) -> None:
+    for folder in ("ci", "perf/deep"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "ci/asv.conf.json").write_text('{"benchmark_dir": "../perf"}', encoding="utf-8")
+    assert usual_place(tmp_path) == ("perf", "*.py")
+    assert asv.holds(tmp_path / "perf/deep/cases.py", tmp_path, "")
+    assert not asv.holds(tmp_path / "ci/other.py", tmp_path, "")
+
+
 @pytest.fixture
 def asv_suite(suite: Bench) -> Path:
     pytest.importorskip("asv_runner", reason="asv_runner is not installed")
