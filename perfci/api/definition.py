@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, overload
 
-from perfci.api import ModelOptions, is_positive, require, user_frame
+from perfci.api import ModelOptions, error_here, is_positive, require
 from perfci.errors import BenchmarkError
 from perfci.metrics import METRICS, ExtraMetric, Work
 from perfci.model.case import NAME, Direction, Gate, Kind, Metric, unfit_reason
@@ -129,38 +129,24 @@ def benchmark(
     """
 
     def define(target: Callable[..., Any]) -> Benchmark:
-        code = getattr(target, "__code__", None)
-        called_at, _, called_line = user_frame().rpartition(":")
-        file = code.co_filename if code else called_at
-        line = code.co_firstlineno if code else int(called_line)
-        chosen_name = str(name or getattr(target, "__name__", ""))
-        wrongs = itertools.chain(
-            _wrongs_of_function(target, axes),
-            _wrongs_of_axes(axes, ids or {}),
-            _wrongs_of_options(chosen_name, tags, timeout, metrics or (), thresholds or {}),
-        )
-        for wrong, advice in wrongs:
-            raise BenchmarkError("bad-benchmark", f"{file}:{line}: {wrong}", advice)
+        _check_function(target, axes)
+        chosen_name = str(name or target.__name__)
+        _check_options(chosen_name, tags, timeout, (*(metrics or ()), *(thresholds or ())))
+        code = target.__code__
         if target.__module__ == "__main__" and "__file__" in target.__globals__:  # no notebook
             text = f"this measures nothing: `perfci run -k {chosen_name}` does"
-            warnings.warn_explicit(text, UserWarning, file, line)
+            warnings.warn_explicit(text, UserWarning, code.co_filename, code.co_firstlineno)
         defined = Benchmark(
             name=chosen_name,
             function=target,
-            axes={
-                axis: dict(zip(_labels(values, (ids or {}).get(axis)), values, strict=True))
-                for axis, values in axes.items()
-            },
+            file=code.co_filename,
+            line=code.co_firstlineno,
+            axes=_labelled(axes, ids or {}),
             tags=tuple(tags),
             skip=skip,
             timeout=timeout,
-            thresholds={
-                metric: _threshold(METRICS[metric], share)
-                for metric, share in (thresholds or {}).items()
-            },
+            thresholds=_parsed(thresholds or {}),
             metrics=tuple(metrics) if metrics is not None else None,
-            file=file,
-            line=line,
         )
         DEFINED.append(defined)
         return defined
@@ -168,74 +154,84 @@ def benchmark(
     return define(function) if function is not None else define
 
 
-# The checks of a definition. Each yields errors, with what to write instead.
+def _check(right: object, wrong: str, advice: str) -> None:
+    require(right, "benchmark", wrong, advice)
 
 
-def _wrongs_of_function(target: Any, axes: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    if not inspect.isfunction(target):
-        advice = "Write it directly above `def`, and the axes as keywords:"
-        wrong = f"@perfci.benchmark stands on {target!r}, not on a function"
-        yield wrong, f"{advice} @perfci.benchmark(batch=[1, 16])."
-    if inspect.iscoroutinefunction(target) or inspect.isgeneratorfunction(target):
-        yield (
-            f"`{target.__name__}` is async or a generator",
-            "Write a plain function that returns the callable to measure.",
-        )
+def _check_function(target: Any, axes: Mapping[str, Any]) -> None:
+    _check(
+        inspect.isfunction(target),
+        f"it stands on {target!r}, not on a function",
+        "Write it directly above `def`, and the axes as keywords: "
+        "@perfci.benchmark(batch=[1, 16]).",
+    )
+    _check(
+        not (inspect.iscoroutinefunction(target) or inspect.isgeneratorfunction(target)),
+        f"`{target.__name__}` is async or a generator",
+        "Write a plain function that returns the callable to measure.",
+    )
     try:
         inspect.signature(target).bind(**axes)
     except TypeError as error:
+        wrong = f"the parameters of `{target.__name__}` and the axes differ: {error}"
         advice = (
             "Write an axis for each parameter, @perfci.benchmark(batch=[1, 16]), or give it a "
             f"default. Names of options can't be axes: {', '.join(_OPTIONS)}."
         )
-        yield f"the parameters of `{target.__name__}` and the axes differ: {error}", advice
+        raise error_here("bad-benchmark", wrong, advice) from error
 
 
-def _wrongs_of_axes(
+def _check_options(
+    name: str, tags: Sequence[str], timeout: float | None, metrics: Sequence[str]
+) -> None:
+    advice = "Use letters, digits, `_`, `.` and `-`, at most 120."
+    is_name = NAME.fullmatch(name) and len(name) <= 120
+    _check(is_name, f"{name!r} can't be a benchmark's name", advice)
+    are_tags = not isinstance(tags, str) and all(
+        isinstance(tag, str) and NAME.fullmatch(tag) for tag in tags
+    )
+    _check(are_tags, f"tags are {tags!r}", 'Write tags=["slow"].')
+    is_time = timeout is None or is_positive(timeout)
+    _check(is_time, f"timeout is {timeout!r}", "Write a number of seconds above zero.")
+    for metric in metrics:
+        _check(metric in METRICS, f"`{metric}` is not a metric", f"Metrics: {', '.join(METRICS)}.")
+
+
+def _labelled(
     axes: Mapping[str, Any], ids: Mapping[str, Sequence[str]]
-) -> Iterator[tuple[str, str]]:
-    for unknown in ids.keys() - axes.keys():
-        yield f"ids names `{unknown}`, not an axis", f"The axes are: {', '.join(axes) or 'none'}."
-    for axis, values in axes.items():
-        if not isinstance(values, (list, tuple, range)) or not values:
-            yield f"axis `{axis}` is {values!r}", f"Write a list of values: {axis}=[1, 16]."
-        labels = _labels(values, ids.get(axis))
-        if len(labels) != len(values):
-            wrong = f"axis `{axis}` has {len(values)} values and {len(labels)} ids"
-            yield wrong, "Give one id for each value."
-        for label in labels:
-            if not isinstance(label, str) or not LABEL.fullmatch(label) or labels.count(label) > 1:
-                advice = "with letters, digits and `_.:+-`, at most 60."
-                wrong = f"axis `{axis}`: {label!r} can't be part of an id, or is there twice"
-                yield wrong, f"Name the values: ids={{{axis!r}: [...]}} {advice}"
+) -> dict[str, dict[str, Any]]:
+    """Return the values of each axis by their labels: their ids, or else their texts."""
+    for named in ids:
+        advice = f"The axes are: {', '.join(axes) or 'none'}."
+        _check(named in axes, f"ids names `{named}`, not an axis", advice)
+    return {axis: _by_label(axis, values, ids.get(axis)) for axis, values in axes.items()}
 
 
-def _wrongs_of_options(
-    name: str,
-    tags: Sequence[str],
-    timeout: float | None,
-    metrics: Sequence[str],
-    thresholds: Mapping[str, float | str],
-) -> Iterator[tuple[str, str]]:
-    if not NAME.fullmatch(name) or len(name) > 120:
-        advice = "Use letters, digits, `_`, `.` and `-`, at most 120."
-        yield f"{name!r} can't be a benchmark's name", advice
-    if isinstance(tags, str) or not all(isinstance(t, str) and NAME.fullmatch(t) for t in tags):
-        yield f"tags are {tags!r}", 'Write tags=["slow"].'
-    if timeout is not None and not is_positive(timeout):
-        yield f"timeout is {timeout!r}", "Write a number of seconds above zero."
-    for metric in (*metrics, *thresholds):
-        if metric not in METRICS:
-            yield f"`{metric}` is not a metric", f"Metrics: {', '.join(METRICS)}."
+def _by_label(axis: str, values: Any, ids: Sequence[str] | None) -> dict[str, Any]:
+    is_list = isinstance(values, (list, tuple, range)) and len(values) > 0
+    _check(is_list, f"axis `{axis}` is {values!r}", f"Write a list of values: {axis}=[1, 16].")
+    labels = list(map(str, values) if ids is None else ids)
+    wrong = f"axis `{axis}` has {len(values)} values and {len(labels)} ids"
+    _check(len(labels) == len(values), wrong, "Give one id for each value.")
+    for label in labels:
+        _check(
+            isinstance(label, str) and LABEL.fullmatch(label) and labels.count(label) == 1,
+            f"axis `{axis}`: {label!r} can't be part of an id, or is there twice",
+            f"Name the values: ids={{{axis!r}: [...]}} with letters, digits and `_.:+-`, at most "
+            "60.",
+        )
+    return dict(zip(labels, values, strict=True))
+
+
+def _parsed(thresholds: Mapping[str, float | str]) -> dict[str, float]:
+    parsed = {}
     for metric, written in thresholds.items():
         try:
-            _threshold(METRICS[metric], written)
+            parsed[metric] = _threshold(METRICS[metric], written)
         except ValueError as error:
-            yield f"the threshold of {metric} is {written!r}", f"Expected {error}."
-
-
-def _labels(values: Sequence[Any], ids: Sequence[str] | None) -> tuple[str, ...]:
-    return tuple(map(str, values)) if ids is None else tuple(ids)
+            wrong = f"the threshold of {metric} is {written!r}"
+            raise error_here("bad-benchmark", wrong, f"Expected {error}.") from error
+    return parsed
 
 
 def _threshold(metric: Metric, written: float | str) -> float:
