@@ -15,14 +15,13 @@ import sys
 from binascii import crc32
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from perfci.api.definition import DEFINED, AxisPoint, Benchmark
+from perfci.api.definition import DEFINED, Benchmark
 from perfci.collector import Work
 from perfci.errors import Unusable
 from perfci.metrics import METRICS, ExtraMetric
@@ -171,20 +170,16 @@ It returns the times of the recorded calls, in s.
 """
 
 
-def set_up(order: WorkOrder, benchmarks: Sequence[Benchmark]) -> Callable[[GoOn], None]:
-    """Return a function that sets up the order's case and calls its argument with the work.
+def set_up(order: WorkOrder, benchmarks: Sequence[Benchmark], go_on: GoOn) -> None:
+    """Set up the order's case, and call ``go_on`` with its work.
 
     It is a continuation, because a benchmark that hands its work over calls it from its own frames,
     while its contexts are open.
     """
-    for benchmark in benchmarks:
-        for point in benchmark.points():
-            if point.id == order.case:
-                return partial(_set_up, benchmark, point)
-    raise Unusable("no_such_case", f"`{order.case}` is not in {order.benchmark_file}")
-
-
-def _set_up(benchmark: Benchmark, point: AxisPoint, go_on: GoOn) -> None:
+    cases = {point.id: (each, point) for each in benchmarks for point in each.points()}
+    if order.case not in cases:
+        raise Unusable("no_such_case", f"`{order.case}` is not in {order.benchmark_file}")
+    benchmark, point = cases[order.case]
     if benchmark.hands_over:
         benchmark.function(lambda made: go_on(_work(made)), **point.values)
     else:

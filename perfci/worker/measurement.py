@@ -63,7 +63,6 @@ def measure(
 ) -> Measurement:
     """Measure the order's case, with blocks of bursts as the parent orders them."""
     have_children_give_back()
-    build = set_up(order, benchmarks)
     measuring = _Measuring(order, channel, start)
     made: list[Measurement] = []
 
@@ -71,7 +70,7 @@ def measure(
         made.append(measuring.measurement_of(work))
         return [ns / 1e9 for samples in measuring.samples for ns in samples]
 
-    build(go_on)
+    set_up(order, benchmarks, go_on)
     measuring.copies.require_none_at_last()
     return made[0]
 

@@ -67,7 +67,7 @@ def look_inside(order: WorkOrder, channel: Channel) -> None:
                 channel.send("record", recorded=recorded, why=why)
             return ()
 
-        set_up(order, benchmarks)(go_on)
+        set_up(order, benchmarks, go_on)
 
 
 class _Recordings:

@@ -263,7 +263,7 @@ class SimulatedWorker(Worker):
             raise _OfTheSession(error) from error
         if ended:
             raise _Ended(*ended)
-        set_up(order, imported(order))(self._go_on)
+        set_up(order, imported(order), self._go_on)
 
     def _go_on(self, work: Work) -> None:
         order, executor = self._order, self._executor

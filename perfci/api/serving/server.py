@@ -7,7 +7,7 @@ import shlex
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException
@@ -73,7 +73,7 @@ def server(
         process = subprocess.Popen(
             tied_command(words),
             cwd=cwd,
-            env={**os.environ, **usual, **(env or {}), "PORT": str(port), **_mark()},
+            env={**os.environ, **usual, **(env or {}), "PORT": str(port)},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -83,7 +83,7 @@ def server(
     output.start()
     started = Server(f"http://{_HOST}:{port}", port, shlex.join(words), process, output)
     try:
-        started.await_ready(_check(ready, started), timeout)
+        started.await_ready(ready, timeout)
     except BaseException:
         process.kill()
         raise
@@ -98,6 +98,9 @@ def _on_server_cores(client_cores: int) -> Iterator[dict[str, str]]:
     A library with a thread for each of this process's cores would have more threads than cores.
     """
     usual = {"PYTHONUNBUFFERED": "1"}
+    if token := os.environ.get("PERFCI_WORKER"):
+        # by it perfci finds and ends children of the server that are in sessions of their own
+        usual["PERFCI_SERVER"] = token
     cores = sorted(_CORES or os.sched_getaffinity(0))
     client, others = cores[:client_cores], cores[client_cores:]
     if not client or not others:
@@ -112,16 +115,6 @@ def _on_server_cores(client_cores: int) -> Iterator[dict[str, str]]:
         yield usual
     finally:
         os.sched_setaffinity(0, client)
-
-
-def _mark() -> dict[str, str]:
-    """Return the variable by which perfci finds and ends a server's children.
-
-    The kernel ends the server itself with this process, but doesn't end children that are in a
-    session of their own. Outside of a measurement, there is no such variable.
-    """
-    token = os.environ.get("PERFCI_WORKER")
-    return {"PERFCI_SERVER": token} if token else {}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -144,10 +137,19 @@ class Server:
         """Return the end of the server's output, as far as it is kept."""
         return "\n".join(self._output.lines())
 
-    def await_ready(self, is_ready: Callable[[], bool], timeout: float) -> None:
+    def is_ready(self, ready: str | None) -> bool:
+        """Return whether the server is ready, by the ``ready`` of ``perfci.server``."""
+        if ready is None:
+            return _takes_connections(self.port)
+        url = self.url + ready if ready.startswith("/") else ready
+        if is_url(url):
+            return _answers(url.replace("{port}", str(self.port)))
+        return ready in self.printed
+
+    def await_ready(self, ready: str | None, timeout: float) -> None:
         """Wait until the server is ready. Unusable if it ends first, or isn't ready in time."""
         until = monotonic() + timeout
-        while not is_ready():
+        while not self.is_ready(ready):
             if ended := self.ended():
                 raise Unusable("server_ended", ended)
             if monotonic() > until:
@@ -179,17 +181,6 @@ def ended_servers() -> list[str]:
     """Return, for each server of this process that no longer runs, how it ended."""
     sleep(_PAUSE_S)  # a server's connections close a little before its process has ended
     return [ended for started in _STARTED if (ended := started.ended())]
-
-
-def _check(ready: str | None, started: Server) -> Callable[[], bool]:
-    """Return the function that tells whether the server is ready."""
-    if ready is None:
-        return lambda: _takes_connections(started.port)
-    url = started.url + ready if ready.startswith("/") else ready
-    if is_url(url):
-        url = url.replace("{port}", str(started.port))
-        return lambda: _answers(url)
-    return lambda: ready in started.printed
 
 
 def is_url(text: str) -> bool:
