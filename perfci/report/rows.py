@@ -24,6 +24,7 @@ from perfci.units import (
     format_value,
 )
 from perfci.verdict.caveats import cause_of
+from perfci.verdict.policy import worsening
 
 _TEST_NAMES: dict[Method, str] = {
     "paired_t": "paired t",
@@ -89,11 +90,23 @@ class Row:
         return cause_of(self.comparison)
 
     @property
+    def is_absolute(self) -> bool:
+        """Whether the change is a difference in the metric's unit, not a ratio."""
+        return self.comparison.difference is not None
+
+    @property
+    def ends(self) -> tuple[float | None, float | None, float | None]:
+        """The change and the ends of its interval."""
+        row = self.comparison
+        if self.is_absolute:
+            return row.difference, row.difference_lo, row.difference_hi
+        return row.ratio, row.ratio_lo, row.ratio_hi
+
+    @property
     def rises(self) -> bool | None:
         """Whether head has more than base, or None if that is unknown."""
-        if self.comparison.difference is not None:
-            return self.comparison.difference > 0
-        return None if self.comparison.ratio is None else self.comparison.ratio > 1.0
+        change = self.ends[0]
+        return None if change is None else change > (0.0 if self.is_absolute else 1.0)
 
     @property
     def before(self) -> str:
@@ -125,44 +138,39 @@ class Row:
     @property
     def change(self) -> str:
         """The change head against base: ``+5.2 %``, or ``+1`` for an absolute metric."""
-        if self.comparison.status == "failed" and not self.has_numbers:
+        row = self.comparison
+        if row.status == "failed" and not self.has_numbers:
             return "failed"
-        if self.comparison.difference is not None:
-            return format_difference(self.comparison.difference, self.comparison.unit)
-        if (
-            self.comparison.status == "regressed" and self.comparison.head is None
-        ):  # no graph, so no graph breaks
+        if row.difference is not None:
+            return format_difference(row.difference, row.unit)
+        if row.status == "regressed" and row.head is None:  # no graph, so no graph breaks
             return "not compiled"
-        return format_change(self.comparison.ratio)
+        return format_change(row.ratio)
 
     @property
     def interval(self) -> str:
         """The change's 95 % interval, ``+4.1 … +6.3 %``."""
-        row = self.comparison
-        if row.difference is not None:
-            lo, hi = row.difference_lo, row.difference_hi
-            if lo is None or hi is None or lo == hi:
-                return ""
-            return f"{format_difference(lo, row.unit)} … {format_difference(hi, row.unit)}"
-        if row.ratio_lo is None or row.ratio_hi is None or row.ratio_lo == row.ratio_hi:
+        change, lo, hi = self.ends
+        if lo is None or hi is None or lo == hi:
             return ""
-        return format_interval(row.ratio_lo, row.ratio_hi, like=row.ratio)
+        if not self.is_absolute:
+            return format_interval(lo, hi, like=change)
+        first, last = (format_difference(end, self.comparison.unit) for end in (lo, hi))
+        return f"{first} … {last}"
 
     @property
     def span(self) -> str:
         """The interval to stand behind the change, which has its unit: ``(+4.1…+6.3)``."""
         text = self.interval
-        if self.comparison.difference is None:
+        if not self.is_absolute:
             text = text.removesuffix(" %").replace(" … ", "…")
         return f"({text})" if text else ""
 
     @property
     def limit(self) -> str:
         """The threshold: how far the metric may change."""
-        if not self.has_numbers:
-            return ""
-        absolute = self.comparison.difference is not None
-        return _amount(self.comparison.threshold, self.comparison.unit if absolute else "")
+        unit = self.comparison.unit if self.is_absolute else ""
+        return _amount(self.comparison.threshold, unit) if self.has_numbers else ""
 
     @property
     def measured(self) -> str:
@@ -173,12 +181,9 @@ class Row:
             case "paired_t":
                 return counted(head, "pair")
             case "welch_t":
-                anchors = (
-                    f", {counted(self.comparison.anchors, 'anchor')}"
-                    if self.comparison.anchors
-                    else ""
-                )
-                return f"{base} + {counted(head, 'worker')}{anchors}"
+                anchors = self.comparison.anchors
+                known = f", {counted(anchors, 'anchor')}" if anchors else ""
+                return f"{base} + {counted(head, 'worker')}{known}"
             case "exact":
                 return "exact"
             case "none":
@@ -208,8 +213,26 @@ class Row:
         return "; ".join(filter(None, (self.measured, self.remarks)))
 
     @property
-    def test(self) -> str:
-        """The test with its n and degrees of freedom: ``paired t, 7 pairs, df 6``."""
+    def facts(self) -> tuple[tuple[str, str], ...]:
+        """All facts about the row's test and policy, as terms with their values.
+
+        The p-value is ``p``. Adjusted for all tests of the report, it is ``p adjusted``.
+        """
+        row, d, detectable = self.comparison, self.comparison.cohens_d, self.comparison.detectable
+        facts = {
+            "test": self._test(),
+            "p": _p_text(row.p),
+            "p adjusted": _p_text(row.p_adjusted),
+            "Cohen's d": "" if d is None else f"{d:.2f} ({magnitude(d)})",
+            "could detect": "" if detectable is None else format_share(detectable),
+            "threshold": self.limit,
+            "gate": _GATES[row.gate],
+            "disturbed by": row.disturbance,
+        }
+        return tuple((term, text) for term, text in facts.items() if text)
+
+    def _test(self) -> str:
+        """Return the test with its n and degrees of freedom: ``paired t, 7 pairs, df 6``."""
         row, name = self.comparison, _TEST_NAMES[self.comparison.method]
         n = "" if row.method == "exact" else self.measured
         freedom = "" if row.df is None else f"df {row.df:.3g}"
@@ -219,46 +242,11 @@ class Row:
         return test
 
     @property
-    def p(self) -> str:
-        """The p-value with two digits."""
-        return _p_text(self.comparison.p)
-
-    @property
-    def p_adjusted(self) -> str:
-        """The p-value adjusted for all tests of the report."""
-        return _p_text(self.comparison.p_adjusted)
-
-    @property
-    def effect(self) -> str:
-        """Cohen's d with Cohen's word for its size: ``2.50 (large)``."""
-        d = self.comparison.cohens_d
-        return "" if d is None else f"{d:.2f} ({magnitude(d)})"
-
-    @property
-    def facts(self) -> tuple[tuple[str, str], ...]:
-        """All facts about the row's test and policy, as terms with their values."""
-        detectable = self.comparison.detectable
-        facts = {
-            "test": self.test,
-            "p": self.p,
-            "p adjusted": self.p_adjusted,
-            "Cohen's d": self.effect,
-            "could detect": "" if detectable is None else format_share(detectable),
-            "threshold": self.limit,
-            "gate": _GATES[self.comparison.gate],
-            "disturbed by": self.comparison.disturbance,
-        }
-        return tuple((term, text) for term, text in facts.items() if text)
-
-    @property
     def size(self) -> float:
         """The size of the change, in units of its threshold, whatever its direction."""
-        row = self.comparison
-        if row.difference is not None:
-            return abs(row.difference) / row.threshold if row.threshold > 0 else math.inf
-        if row.ratio is None or row.ratio <= 0:
-            return math.inf
-        return abs(math.log(row.ratio)) / math.log1p(row.threshold) if row.threshold else math.inf
+        worse = worsening(self.comparison)
+        known = worse.threshold > 0.0 and not math.isnan(worse.change)
+        return abs(worse.change) / worse.threshold if known else math.inf
 
 
 def side_text(estimate: Estimate | None, unit: str) -> str:

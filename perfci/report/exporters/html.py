@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from perfci.model.report import Comparison, Estimate, Report
+from perfci.model.report import Estimate, Report
 from perfci.model.status import traits
 from perfci.report.clean import Clean, Safe, clean_line, clean_lines
 from perfci.report.drawing import literal
@@ -136,7 +136,7 @@ def payload(view: ReportView) -> dict[str, Any]:
             "note": texts.of(clean_line(row.note.replace("`", ""), _LONGEST_NOTE)),
             "facts": [texts.of(clean_line(text)) for fact in row.facts for text in fact],
             "selection": selection_of(row.case),
-            "change": _change(row.comparison),
+            "change": _change(row),
             "sides": (_side(row.comparison.base), _side(row.comparison.head)),
             "paired": row.comparison.method == "paired_t",
         }
@@ -161,18 +161,15 @@ class _Places(dict[str, int]):
         return self.setdefault(text, len(self))
 
 
-def _change(row: Comparison) -> dict[str, Any] | None:
+def _change(row: Row) -> dict[str, Any] | None:
     """Return a row's change, interval and margin: as ratios, or as differences in the unit."""
-    names = ("estimate", "low", "high", "least", "most")
-    if row.difference is not None:
-        ends = (row.difference_lo, row.difference_hi, -row.threshold, row.threshold)
-        values = (row.difference, *ends)
-    elif row.ratio is not None:
-        values = (row.ratio, row.ratio_lo, row.ratio_hi, *margin(row.threshold))
-    else:
+    if row.ends[0] is None:
         return None
-    numbers = dict(zip(names, map(_short, values), strict=True))
-    return {"isRatio": row.difference is None, **numbers}
+    threshold = row.comparison.threshold
+    around = (-threshold, threshold) if row.is_absolute else margin(threshold)
+    names = ("estimate", "low", "high", "least", "most")
+    numbers = zip(names, map(_short, (*row.ends, *around)), strict=True)
+    return {"isRatio": not row.is_absolute, **dict(numbers)}
 
 
 def _side(side: Estimate | None) -> dict[str, Any] | None:

@@ -57,7 +57,15 @@ _MOST_FAILURES = 3
 def _what(row: Row) -> str:
     """Return the metric with both sides' values, and the remarks."""
     values = f"{prose(metric_words(row.metric))} {unbroken(row.values)}" if row.has_numbers else ""
-    return Safe(" · ".join(filter(None, (values, prose(row.remarks)))))
+    return Safe(_joined(" · ", values, prose(row.remarks)))
+
+
+def _fact(row: Row, name: str) -> str:
+    return dict(row.facts).get(name, "")
+
+
+def _joined(between: str, *texts: str) -> str:
+    return between.join(filter(None, texts))
 
 
 _COLUMNS: dict[str, tuple[tuple[str, bool, Callable[[Row], str]], ...]] = {
@@ -67,20 +75,16 @@ _COLUMNS: dict[str, tuple[tuple[str, bool, Callable[[Row], str]], ...]] = {
         ("limit", True, lambda row: unbroken(row.limit)),
     ),
     "measured": (
-        (
-            "metric",
-            False,
-            lambda row: "; ".join(filter(None, (metric_words(row.metric), row.note))),
-        ),
+        ("metric", False, lambda row: _joined("; ", metric_words(row.metric), row.note)),
         ("value", True, lambda row: unbroken(row.after)),
         ("95 % interval", True, lambda row: unbroken(row.head_interval)),
     ),
     "tests": (
         ("metric", False, lambda row: row.metric),
-        ("test", False, lambda row: row.test),
-        ("p", True, lambda row: unbroken(row.p)),
-        ("adjusted", True, lambda row: unbroken(row.p_adjusted)),
-        ("Cohen's d", True, lambda row: unbroken(row.effect)),
+        ("test", False, lambda row: _fact(row, "test")),
+        ("p", True, lambda row: unbroken(_fact(row, "p"))),
+        ("adjusted", True, lambda row: unbroken(_fact(row, "p adjusted"))),
+        ("Cohen's d", True, lambda row: unbroken(_fact(row, "Cohen's d"))),
     ),
 }
 """The columns after the case's in each table of rows: heading, whether it is right-aligned,
