@@ -20,8 +20,9 @@ from perfci.cli.options import (
 )
 from perfci.cli.printing import say, say_red, show_all
 from perfci.errors import EXIT_NO_VERDICT, EXIT_PASS
-from perfci.outputs import require_distinct
-from perfci.report.clean import clean_line
+from perfci.files import write_lines, writing
+from perfci.outputs import STANDARD_OUTPUT, require_distinct
+from perfci.report.clean import clean_json, clean_line
 from perfci.units import counted
 
 if TYPE_CHECKING:
@@ -67,18 +68,20 @@ def import_files(files: tuple[Path, ...]) -> None:
 @config_option
 def export(file: Path | None) -> None:
     """Write everything to FILE (default, and `-`: standard output), as JSON lines for `import`."""
-    from perfci.commands.history import history_files, json_lines, write_export
+    from perfci.commands.history import history_files
+    from perfci.history.interchange import to_lines
 
-    file = None if file == Path("-") else file
-    if file is not None:
-        root, config = configuration_here()
-        kept = history_files(config, root)
-        require_distinct({"FILE": file}, kept)
+    root, config = configuration_here()
+    if file and file != STANDARD_OUTPUT:
+        require_distinct({"FILE": file}, history_files(config, root))
     with _opened() as opened:
-        if file is None:
-            show_all(json_lines(opened))
-        else:
-            write_export(json_lines(opened), file)
+        lines = (clean_json(line.decode()) for line in to_lines(opened.export()))
+        if file is None or file == STANDARD_OUTPUT:
+            show_all(lines)
+            return
+        with writing(file):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            write_lines(file, (line.encode("utf-8", "replace") for line in lines))
 
 
 @history_command.command(

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -98,7 +96,7 @@ def bisect(project: Project, wanted: str, options: BisectOptions) -> Bisection:
         )
     try:
         state = _read_state(path) or state
-        return _Driver(project, options, state, partial(_write_state, path), started).run()
+        return _Driver(project, options, state, path, started).run()
     finally:
         lock.release(remove=True)
 
@@ -142,12 +140,6 @@ def _read_state(path: Path) -> SearchState | None:
         ) from error
 
 
-def _write_state(path: Path, state: SearchState) -> None:
-    """Write the state of a search. OutsideError if the disk is full."""
-    with explaining(f"writing {path}"):
-        write_file(path, encode(state))
-
-
 class _SearchEnded(Exception):
     """The search ends here. The same command continues it."""
 
@@ -158,7 +150,7 @@ class _SearchEnded(Exception):
 
 @dataclass(slots=True)
 class _Driver:
-    """A search in progress. ``keep`` writes its state after each step.
+    """A search in progress, whose state is written to ``path`` after each step.
 
     ``started`` is a time of the caller's clock.
     """
@@ -166,7 +158,7 @@ class _Driver:
     project: Project
     options: BisectOptions
     state: SearchState
-    keep: Callable[[SearchState], None]
+    path: Path
     started: float
 
     def run(self) -> Bisection:
@@ -285,13 +277,17 @@ class _Driver:
 
     def _skip(self, question: Question, why: str) -> None:
         self.state.skip(question.position, why[:_LONGEST_REASON])
-        self.keep(self.state)
+        self._keep()
         self._say(f"{self.state.at(question.position).short}  skipped: {why}")
+
+    def _keep(self) -> None:
+        with explaining(f"writing {self.path}"):
+            write_file(self.path, encode(self.state))
 
     def _add(self, sought: SoughtMetric, answer: SessionAnswer, report: Report) -> None:
         """Keep and show an answer. An interrupted session ends the search after its answer."""
         self.state.add(answer)
-        self.keep(self.state)
+        self._keep()
         size = (
             format_change(math.exp(answer.change))
             if sought.scale == "log"

@@ -222,16 +222,9 @@ class _Measurements:
         changed = all(row.status != "untouched" for row in self.reports[-1].results)
         if left.cases and changed:
             stored = {case: self.baselines[case].by_session() for case in anchors}
-            today = {case.case.id: case.workers for case in base.cases}
-            days = day_shifts(stored, today)
+            days = day_shifts(stored, {case.case.id: case.workers for case in base.cases})
             self.days |= {case.id: days for case in part.cases}
-            alone = left.only([case.id for case in left.cases if self._may_decide(case, days)])
-            self._head_alone(workplace.of_head(), options, alone)
-            rows = [row for case in alone.cases for row in self._screened(case)]
-            policy = self.context.config.policy
-            decided = {case.id for case in alone.cases} - set(
-                suspects(adjust(rows, policy), policy)
-            )
+            decided = self._decided_alone(workplace.of_head(), options, left, days)
             left = left.only([case.id for case in left.cases if case.id not in decided])
         soonest_end = self.context.executor.now() + _LEAST_S
         if soonest_end > workplace.budget_end:  # perhaps a case hangs, which a pair shows
@@ -254,26 +247,40 @@ class _Measurements:
         self.add(run)
         self.interrupted = report.interrupted
 
-    def _may_decide(self, case: Case, days: Mapping[str, DayShift]) -> bool:
-        baseline, policy = self.baselines[case.id], self.context.config.policy
-        expected = baseline.by_session()[-1]
-        return may_decide(_with_baseline(case, baseline, expected, policy, days), policy)
+    def _decided_alone(
+        self,
+        workplace: Workplace,
+        options: MeasureOptions,
+        part: ShardCases,
+        days: Mapping[str, DayShift],
+    ) -> set[str]:
+        """Measure head alone where that may decide a case, and return the cases that it decides."""
+        policy = self.context.config.policy
+
+        def rows(case: Case, workers: Sequence[WorkerOutput]) -> tuple[Comparison, ...]:
+            return _with_baseline(case, self.baselines[case.id], workers, policy, days)
+
+        def expected(case: Case) -> tuple[WorkerOutput, ...]:
+            return self.baselines[case.id].by_session()[-1]
+
+        hopeful = [case for case in part.cases if may_decide(rows(case, expected(case)), policy)]
+        self._head_alone(workplace, options, part.only([case.id for case in hopeful]))
+        screened = [row for case in hopeful for row in rows(case, self._workers(case.id))]
+        return {case.id for case in hopeful}.difference(suspects(adjust(screened, policy), policy))
+
+    def _workers(self, case: str) -> Sequence[WorkerOutput]:
+        return self.alone[case].workers if case in self.alone else ()
 
     def _slowest(self, cases: Sequence[Case]) -> tuple[str, ...]:
         """Return the case whose workers took longest by its stored start, if one began."""
 
         def slowness(case: str) -> float:
-            workers = self.alone[case].workers if case in self.alone else ()
             stored = [each.values.get("cold_start", 1.0) for each in self.baselines[case].outputs()]
-            return self.reports[-1].durations[case] / (1 + len(workers)) / max(stored, default=1.0)
+            workers = 1 + len(self._workers(case))
+            return self.reports[-1].durations[case] / workers / max(stored, default=1.0)
 
         begun = [case.id for case in cases if case.id in self.reports[-1].durations]
         return tuple(sorted(begun, key=slowness)[-1:])
-
-    def _screened(self, case: Case) -> tuple[Comparison, ...]:
-        policy, days = self.context.config.policy, self.days[case.id]
-        workers = self.alone[case.id].workers if case.id in self.alone else ()
-        return _with_baseline(case, self.baselines[case.id], workers, policy, days)
 
 
 def require_stored(store: BaselineStore, folder: str) -> None:

@@ -1,4 +1,4 @@
-"""A project's history: its address, what commands add to it, and its export.
+"""A project's history: its address, and what commands add to it.
 
 The history has one file per repository, named by its first commit, because two projects may have
 benchmarks of one name.
@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfci.errors import UsageError
-from perfci.files import expanded, write_lines, writing
+from perfci.files import expanded
 from perfci.history.address import files_at, own_file
 from perfci.measure.checkout.commits import branch_of, commit_of, first_commit
 from perfci.measure.checkout.git import WORKING_TREE
-from perfci.report.clean import Clean, clean_json, clean_line
+from perfci.report.clean import clean_line
 from perfci.units import counted
 
 if TYPE_CHECKING:
@@ -187,17 +187,3 @@ def _branch(repository: Repository, side: ResolvedRev) -> str:
     except UsageError:  # a branch that this clone doesn't have
         on_it = False
     return name if on_it else _NO_BRANCH
-
-
-def json_lines(history: OpenHistory) -> Iterator[Clean]:
-    """Yield everything as lines that ``history import`` reads back."""
-    from perfci.history.interchange import to_lines
-
-    return (clean_json(line.decode()) for line in to_lines(history.export()))
-
-
-def write_export(lines: Iterable[Clean], file: Path) -> None:
-    """Write an export to ``file``, whole or not at all. OutsideError if it can't be."""
-    with writing(file):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        write_lines(file, (line.encode("utf-8", "replace") for line in lines))

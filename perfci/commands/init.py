@@ -202,8 +202,6 @@ def _completed(file: str, text: str, keys: Mapping[str, Any]) -> str:
 def _with_table(file: str, text: str, table: str) -> tuple[str, str]:
     """Return the file that takes ``table``, and its new text: ``file``, or if it can't, our own."""
     both = text + ("\n" if text else "") + table
-    if "\r\n" in text:
-        both = both.replace("\r\n", "\n").replace("\n", "\r\n")
     try:
         parse_toml(both)
     except ValueError:  # `tool` is an inline table, which no other table may add to

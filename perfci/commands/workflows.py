@@ -108,7 +108,7 @@ def github_workflows(repository: Repository, options: CiOptions) -> Mapping[Path
     left_out = {f"perfci-{which}.yml" for which in options.left_out}
     names = [name for name in WORKFLOWS if name not in left_out]
     nightly = "nightly" not in options.left_out
-    given, needs = _commands(options.install, "--install"), _project(repository.root)
+    given, needs = _commands(options.install), _project(repository.root)
     usual = tuple(f"python -m pip install {each}" for each in needs)
     here = f"{sys.version_info.major}.{sys.version_info.minor}"
     page, commit = perfci_source(repository, options.action)
@@ -305,8 +305,8 @@ def _is_package(path: Path) -> bool:
     return "project" in content or "build-system" in content
 
 
-def _commands(commands: tuple[str, ...], option: str) -> tuple[str, ...]:
-    """Return shell commands fit for a script. UsageError for others.
+def _commands(commands: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the shell commands of --install, if they fit into a script. UsageError for others.
 
     GitHub would evaluate ``${{ … }}`` inside of a script.
     """
@@ -314,7 +314,7 @@ def _commands(commands: tuple[str, ...], option: str) -> tuple[str, ...]:
         if not command.strip() or not command.isprintable() or "${{" in command:
             raise UsageError(
                 "unfit-for-a-workflow",
-                f"{option} {command!r} can't stand in a workflow's script",
+                f"--install {command!r} can't stand in a workflow's script",
                 "Give one line without ${{ … }}, and the option once more for each further line.",
             )
     return tuple(command.strip() for command in commands)

@@ -332,13 +332,15 @@ def _slower_in_each_pair(row: Comparison) -> bool:
 
     A single pair has to be four times worse.
     """
+    if row.method != "paired_t":
+        return False
     pairs, least = pair_changes(row), worsening(row).threshold
     if len(pairs) == 1:
         least = _FAR_SLOWER if row.difference is None else math.inf
     elif len(pairs) == 2:
         least *= 2.0
     sign = 1.0 if row.direction == "lower" else -1.0
-    few = row.method == "paired_t" and 0 < len(pairs) < DECIDING_ROUNDS
+    few = 0 < len(pairs) < DECIDING_ROUNDS
     return few and all(sign * pair >= least for pair in pairs)
 
 
