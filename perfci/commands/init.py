@@ -36,9 +36,10 @@ from perfci.config.loading import (
 )
 from perfci.errors import UsageError
 from perfci.files import expanded, parse_toml
-from perfci.measure.checkout.git import Repository
+from perfci.measure.checkout.git import Repository, attempt
 from perfci.outputs import Say
 from perfci.suites import has_own_files
+from perfci.suites.pytest import place_of
 from perfci.units import first_of
 
 _IGNORED = "__pycache__/\n/.venv/\n/venv/\n"
@@ -52,6 +53,8 @@ _NO_PACKAGES = frozenset(
 _MODULES = {"Module", "Sequential", "LightningModule", "PreTrainedModel"}
 """Base classes of models."""
 _INIT = "__init__.py"
+_PLACE = ("benchmarks", "pattern")
+"""The keys of the benchmarks' place."""
 _MOST_MODELS = 5
 """Models that the first benchmark names."""
 
@@ -82,8 +85,11 @@ def initialise(
     file = (configured or names[-1:] or [OWN_FILE])[0]
     known = own_table(parse_configuration(texts[file], file), file)[0] if configured else {}
     place, has_benchmarks = _place(root, benchmarks)
+    elsewhere = None if has_benchmarks or known.keys() & _PLACE else _suite_elsewhere(root)
+    if elsewhere and benchmarks == ProjectKeys().benchmarks:
+        place, has_benchmarks = elsewhere, True
     measured = None if has_benchmarks else measured_package(root, project, package)
-    keys: dict[str, Any] = {}
+    keys: dict[str, Any] = dict(zip(_PLACE, place, strict=True)) if elsewhere else {}
     if python or not (configured or workflows):  # workflows' jobs have environments of their own
         keys["python"] = _measuring_python(root, python)
     if strict is not None or (workflows and "strict" not in known):
@@ -93,29 +99,38 @@ def initialise(
         verb = "kept " if text == texts[file] else "wrote"
         notice = f"{verb}    {', '.join(keys) or 'all'} in {file}"
     else:
-        table = new_file_template("pyproject.toml.j2").render(
-            benchmarks=place[0],
-            pattern=place[1],
-            place=measured.parent.relative_to(root).as_posix() if measured else ".",
-            **{"python": "", "strict": None, **keys},
-        )
+        table = _new_table(place, measured.parent.relative_to(root) if measured else Path(), keys)
         file, text = _with_table(file, texts.get(file, ""), table)
         notice = f"wrote    [tool.perfci] in {file}"
     files = github_workflows(repository, workflows) if workflows else {}
     (root / file).write_bytes(text.encode("utf-8"))
     for line in (notice, *_notes(file, {**known, **keys} if workflows else keys)):
         say(line)
+    _write_first_files(
+        root, place, None if has_benchmarks else first_benchmark(measured, root), say
+    )
+    write_new(root, files, say)
+
+
+def _new_table(place: tuple[str, str], package: Path, keys: Mapping[str, Any]) -> str:
+    """Return a first [tool.perfci], for a package in the folder ``package``."""
+    values = {"python": "", "strict": None, **keys}
+    values |= zip(_PLACE, place, strict=True)
+    return new_file_template("pyproject.toml.j2").render(place=package.as_posix(), **values)
+
+
+def _write_first_files(root: Path, place: tuple[str, str], benchmark: str | None, say: Say) -> None:
+    """Write a .gitignore if there is none, and the first ``benchmark``, unless there are some."""
     if not os.path.lexists(root / ".gitignore"):  # what isn't ignored is measured with the tree
         (root / ".gitignore").write_text(_IGNORED, encoding="utf-8")
         say("wrote    .gitignore")
-    if has_benchmarks:
+    if benchmark is None:
         say(f"found    {place[0]}/: its {place[1]} files are measured as they are")
-    else:
-        first = root / place[0] / "bench_first.py"
-        first.parent.mkdir(parents=True, exist_ok=True)
-        first.write_text(first_benchmark(measured, root), encoding="utf-8")
-        say(f"wrote    {benchmarks}/bench_first.py")
-    write_new(root, files, say)
+        return
+    first = root / place[0] / "bench_first.py"
+    first.parent.mkdir(parents=True, exist_ok=True)
+    first.write_text(benchmark, encoding="utf-8")
+    say(f"wrote    {place[0]}/bench_first.py")
 
 
 def _place(root: Path, benchmarks: str) -> tuple[tuple[str, str], bool]:
@@ -131,6 +146,17 @@ def _place(root: Path, benchmarks: str) -> tuple[tuple[str, str], bool]:
     if place != (usual.benchmarks, usual.pattern) and any((root / place[0]).rglob(place[1])):
         return place, True
     return (folder, usual.pattern), has_own_files(root, folder, usual.pattern)
+
+
+def _suite_elsewhere(root: Path) -> tuple[str, str] | None:
+    """Return the folder and the pattern of tests that call pytest-benchmark's fixture, or None."""
+    asks, calls = r"def \w+\([^)]*\bbenchmark\b", r"\bbenchmark(\.pedantic)?\("
+    files = attempt(
+        root, *("grep", "-lzE", "--untracked", "--all-match", "-e", asks, "-e", calls, "--", "*.py")
+    )
+    names = [name for name in files.output.split("\0") if name]
+    tests = [root / name for name in names if Path(name).name != "conftest.py"]
+    return place_of(tests, root) if tests else None
 
 
 def _notes(file: str, keys: Mapping[str, Any]) -> Iterator[str]:

@@ -198,6 +198,13 @@ SUITES = {
     "tests/unit/test_join.py": ("tests/unit", "test_join.py", {}),
     "tests/test_perf_a.py": ("tests", "test_perf_*.py", {"tests/test_perf_b.py": TEST}),
     "tests/a/one_test.py": ("tests", "*_test.py", {"tests/two_test.py": TEST}),
+    "speed/speed_a.py": ("speed", "speed_*.py", {"speed/speed_b.py": TEST}),
+    "src/pkg/tests/test_join.py": ("src/pkg/tests", "test_join.py", {}),
+    "test_perf.py": (
+        ".",
+        "test_perf.py",
+        {"conftest.py": "def bench(benchmark):\n    benchmark()\n"},
+    ),
     "perf/speed/join.py": ("perf/speed", "*.py", {"perf/asv.conf.json": ASV}),
     "perf/join.py": ("perf", "*.py", {"ci/asv.conf.json": ASV.replace("speed", "../perf")}),
     "speed/deep/join.py": ("speed", "*.py", {"asv.conf.jsonc": f"// asv's\n{ASV}"}),

@@ -57,12 +57,16 @@ def place(root: Path) -> tuple[str, str] | None:
             if files and folder in _FOLDERS:
                 return folder, name
             if files:  # among tests that measure nothing
-                inner = Path(os.path.commonpath([file.parent for file in files]))
-                names = sorted({file.name for file in files})
-                alike = os.path.commonprefix(names)  # noqa: RUF071 (by characters, as meant)
-                pattern = names[0] if len(names) == 1 else alike + name.removeprefix("test_")
-                return inner.relative_to(root).as_posix(), pattern
+                return place_of(files, root, name.removeprefix("test_"))
     return None
+
+
+def place_of(files: Sequence[Path], root: Path, end: str = "*.py") -> tuple[str, str]:
+    """Return the folder around the files, and a pattern of their names that has this ``end``."""
+    inner = Path(os.path.commonpath([file.parent for file in files]))
+    names = sorted({file.name for file in files})
+    alike = os.path.commonprefix(names)  # noqa: RUF071 (by characters, as meant)
+    return inner.relative_to(root).as_posix(), names[0] if len(names) == 1 else alike + end
 
 
 def benchmarks(file: Path, order: WorkOrder) -> tuple[Benchmark, ...]:
