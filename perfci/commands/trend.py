@@ -14,12 +14,13 @@ from perfci.errors import UsageError
 from perfci.history.store import OpenHistory, open_history
 from perfci.measure.checkout.commits import branch_of, commits, tags
 from perfci.measure.checkout.git import Repository, forge_of
+from perfci.model import inherited
 from perfci.outputs import files_of, write_files, write_site
 from perfci.report.clean import Clean, clean_lines
 from perfci.report.site.pages import render_site, render_trend_markdown
 from perfci.report.site.words import withdrawal_text
 from perfci.report.trend import trend_json
-from perfci.trend import KnownChange, Trend, TrendSettings, dates_of
+from perfci.trend import Analysis, KnownChange, Trend, TrendSettings
 from perfci.trend.changes import analyse, settled
 from perfci.trend.events import group_events
 from perfci.trend.timelines import arrange, current_name, release_runs
@@ -81,23 +82,20 @@ def trend_of(
     changes = analysed.changes
     first: tuple[str, ...] = ()
     if changes and not known:
-        newest = max(max(dates_of(line), default="") for line in arranged.timelines.values())
+        newest = max(max(line.dates, default="") for line in arranged.timelines.values())
         changes, first = settled(changes, newest, settings.drift_days), (_FIRST_TIME_NOTE,)
     return Trend(
+        **inherited(Analysis, replace(analysed, changes=changes)),
         created_at=now,
         perfci_version=VERSION,
         timelines=arranged.timelines,
         series=arranged.series,
-        changes=changes,
-        drifts=analysed.drifts,
         releases=release_runs(git.tags, git.order, arranged.timelines),
         notes=(*map(withdrawal_text, analysed.withdrawn), *first, *git.notes, *arranged.notes),
-        too_few=analysed.too_few,
         reported_before=bool(known),
         events=group_events(changes, arranged.series, arranged.timelines, known),
         recent_days=settings.drift_days,
         forge=git.forge,
-        withdrawn=analysed.withdrawn,
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from statistics import median
 from typing import Any
@@ -11,7 +10,7 @@ from perfci.report.clean import Clean
 from perfci.report.exporters.json import json_text
 from perfci.report.site.catalogue import SeriesStanding, standings
 from perfci.report.site.words import bisect_command, pull_request
-from perfci.trend import Change, Drift, Series, SeriesKey, Timeline, Trend, TrendEvent, dates_of
+from perfci.trend import Change, Drift, Series, SeriesKey, Timeline, Trend, TrendEvent
 
 TREND_SCHEMA = "perfci.trend/1"
 
@@ -20,7 +19,6 @@ def trend_json(trend: Trend) -> Clean:
     """Return ``trend`` as JSON. A value that is unknown or not a number is null."""
     standing = standings(trend)
     by_key = {series.key: series for series in trend.series}
-    dates = {key: dates_of(timeline) for key, timeline in trend.timelines.items()}
     plain = {
         "schema": TREND_SCHEMA,
         "perfci_version": trend.perfci_version,
@@ -30,9 +28,7 @@ def trend_json(trend: Trend) -> Clean:
         "events": [_plain_event(event, trend, by_key) for event in trend.events],
         "drifts": [_plain_drift(drift, by_key) for drift in trend.drifts],
         "series": [
-            _plain_series(
-                series, standing.get(series.key), trend.timelines[series.key.environment], dates
-            )
+            _plain_series(series, standing.get(series.key), trend.timelines[series.key.environment])
             for series in trend.series
         ],
         "releases": {sha: ", ".join(names) for sha, names in trend.releases.items()},
@@ -111,7 +107,6 @@ def _plain_series(
     series: Series,
     standing: SeriesStanding | None,
     timeline: Timeline,
-    dates: Mapping[str, Sequence[str]],
 ) -> dict[str, Any]:
     count = len(series.values)
     newest = int(series.rows[-1]) if count else None
@@ -123,7 +118,7 @@ def _plain_series(
         "points": count,
         "latest": float(series.values[-1]) if count else None,
         "latest_sha": None if newest is None else timeline.runs[newest].sha,
-        "latest_at": None if newest is None else dates[series.key.environment][newest],
+        "latest_at": None if newest is None else timeline.dates[newest],
     }
 
 

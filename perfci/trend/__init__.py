@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from perfci.model.case import Direction
@@ -35,7 +36,7 @@ class SeriesKey(NamedTuple):
     metric: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Timeline:
     """The runs of one environment in the order of their commits, then of measuring.
 
@@ -48,20 +49,20 @@ class Timeline:
     facts: Mapping[str, str] = field(default_factory=dict)
     vanished: tuple[str, ...] = ()
 
+    @cached_property
+    def dates(self) -> tuple[str, ...]:
+        """Return each run's date on the timeline: its commit's, so that an import is in order.
 
-def dates_of(timeline: Timeline) -> tuple[str, ...]:
-    """Return each run's date on the timeline: its commit's, so that an import is in order.
-
-    A further run of a commit has the date when it was measured: otherwise, on a quiet branch, all
-    runs would have one date. So does a run whose commit's date is not known.
-    """
-    seen: set[str] = set()
-    dates = []
-    for run in timeline.runs:
-        first = run.sha not in seen
-        seen.add(run.sha)
-        dates.append((first and run.committed_at) or run.measured_at)
-    return tuple(dates)
+        A further run of a commit has the date when it was measured: otherwise, on a quiet branch,
+        all runs would have one date. So does a run whose commit's date is not known.
+        """
+        seen: set[str] = set()
+        dates = []
+        for run in self.runs:
+            first = run.sha not in seen
+            seen.add(run.sha)
+            dates.append((first and run.committed_at) or run.measured_at)
+        return tuple(dates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,32 +293,39 @@ class Drift:
     worse: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Trend:
-    """An analysed history, ready to be rendered. ``changes`` and ``drifts``: the worst first.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Analysis:
+    """Result of an analysis: changes and drifts, the worst first.
 
-    ``events`` group the changes by place, the newest first.
+    The series in ``too_few`` are too short to be examined. ``withdrawn`` are known changes whose
+    runs don't show them any more.
+    """
 
-    The series in ``too_few`` are too short to be examined. ``reported_before``: whether an earlier
+    changes: tuple[Change, ...]
+    drifts: tuple[Drift, ...]
+    too_few: frozenset[SeriesKey] = frozenset()
+    withdrawn: tuple[KnownChange, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trend(Analysis):
+    """An analysed history, ready to be rendered.
+
+    ``events`` group the changes by place, the newest first. ``reported_before``: whether an earlier
     report named a change. In a first report the changes of the last ``recent_days`` are new.
-    ``forge`` is the repository's page on the web. ``withdrawn`` are known changes that
-    this report takes back.
+    ``forge`` is the repository's page on the web.
     """
 
     created_at: str
     perfci_version: str
     timelines: Mapping[str, Timeline]
     series: tuple[Series, ...]
-    changes: tuple[Change, ...]
-    drifts: tuple[Drift, ...]
     releases: Mapping[str, tuple[str, ...]]
     notes: tuple[str, ...] = ()
-    too_few: frozenset[SeriesKey] = frozenset()
     reported_before: bool = True
     events: tuple[TrendEvent, ...] = ()
     recent_days: int = 14
     forge: str = ""
-    withdrawn: tuple[KnownChange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

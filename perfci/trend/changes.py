@@ -7,22 +7,21 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from perfci.model import inherited
 from perfci.model.run import RunHeader
 from perfci.stats.evidence import benjamini_hochberg
 from perfci.trend import (
+    Analysis,
     Change,
     ChangeStatus,
-    Drift,
     KnownChange,
     Move,
     Series,
     SeriesKey,
     Timeline,
     TrendSettings,
-    dates_of,
 )
 from perfci.trend.change_points import SHORTEST_SERIES, examine_all, too_few
 from perfci.trend.slow_moves import find_drifts
@@ -37,19 +36,6 @@ BACK = 0.25
 
 
 T = TypeVar("T", int, str)
-
-
-class Analysis(NamedTuple):
-    """Result of an analysis: changes and drifts, the worst first.
-
-    The series in ``too_few`` are too short to be examined. ``withdrawn`` are known changes whose
-    runs don't show them any more.
-    """
-
-    changes: tuple[Change, ...]
-    drifts: tuple[Drift, ...]
-    too_few: frozenset[SeriesKey] = frozenset()
-    withdrawn: tuple[KnownChange, ...] = ()
 
 
 def analyse(
@@ -73,16 +59,13 @@ def analyse(
         for entry in series
     ]
     examined = examine_all([entry.values for entry in series], settings, known_places)
-    dates = {key: dates_of(timeline) for key, timeline in timelines.items()}
     changes: dict[SeriesKey, tuple[Change, ...]] = {}
     significant_moves = _significant(series, examined, settings)
     for entry, significant in zip(series, significant_moves, strict=True):
         if significant:
             known_here = by_series.get(entry.key, [])
-            environment = entry.key.environment
-            changes[entry.key] = _changes(
-                entry, timelines[environment], dates[environment], significant, known_here, now
-            )
+            timeline = timelines[entry.key.environment]
+            changes[entry.key] = _changes(entry, timeline, significant, known_here, now)
     drifts = find_drifts(series, timelines, changes, settings)
     short = frozenset(entry.key for entry in series if too_few(entry.values))
     return Analysis(
@@ -150,14 +133,13 @@ def _significant(
 def _changes(
     series: Series,
     timeline: Timeline,
-    dates: Sequence[str],
     significant: Sequence[tuple[Move, float]],
     known: Sequence[KnownChange],
     now: str,
 ) -> tuple[Change, ...]:
     runs = _runs_of(series, timeline)
     new = [
-        _new_change(series, runs, move, q, dates[int(series.rows[move.after])], now)
+        _new_change(series, runs, move, q, timeline.dates[int(series.rows[move.after])], now)
         for move, q in significant
     ]
     matched = match_known(new, known, _points(runs) if known else {})

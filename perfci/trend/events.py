@@ -17,7 +17,6 @@ from perfci.trend import (
     SeriesKey,
     Timeline,
     TrendEvent,
-    dates_of,
 )
 from perfci.trend.changes import BACK, digest, first_claims, worst_first
 
@@ -138,7 +137,7 @@ def _event(
         back=(),
         rows=rows,
         commits=(runs[rows[0]].sha, runs[rows[1]].sha),
-        at=surroundings.dates[environment][rows[1]],
+        at=surroundings.timelines[environment].dates[rows[1]],
         ended_at="",
         measured=measured,
         evidence=evidence,
@@ -171,8 +170,7 @@ class _EventContext:
         import numpy as np
 
         self.timelines = timelines
-        self.dates = {key: dates_of(timeline) for key, timeline in timelines.items()}
-        self._reached = {key: tuple(accumulate(dates, max)) for key, dates in self.dates.items()}
+        self._reached = {key: tuple(accumulate(each.dates, max)) for key, each in timelines.items()}
         self._placed = placed
         self._series: dict[str, list[Series]] = {}
         for entry in series:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from perfci.stats.evidence import benjamini_hochberg
-from perfci.trend import Change, Drift, Series, SeriesKey, Timeline, TrendSettings, dates_of
+from perfci.trend import Change, Drift, Series, SeriesKey, Timeline, TrendSettings
 from perfci.trend.noise import (
     Prepared,
     Split,
@@ -245,7 +245,7 @@ def _recent_row(timeline: Timeline, days: int) -> int:
 
     On a quiet branch the last runs are of one commit, and are dated by when they were measured.
     """
-    known = [day_of(date) for date in dates_of(timeline)]
+    known = [day_of(date) for date in timeline.dates]
     newest = next((day for day in reversed(known) if day is not None), 0)
     row = len(known)
     while row and (day := known[row - 1]) is not None and day > newest - days:

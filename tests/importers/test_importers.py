@@ -8,7 +8,7 @@ from tests.builders.project import Project
 from tests.plugins import install
 
 STOPWATCH = """
-from perfci.history.importers import RunBuilder, environment_of
+from perfci.history.importers import environment_of
 
 TOOL = "stopwatch"
 COMPANIONS = ()
@@ -16,8 +16,7 @@ COMPANIONS = ()
 def recognised(plain):
     return isinstance(plain, dict) and "stopwatch" in plain
 
-def read(plain, name, beside):
-    builder = RunBuilder(TOOL)
+def read(plain, builder):
     for case, seconds in plain["stopwatch"].items():
         builder.add_point(case, "latency_p50", "s", seconds)
     return builder.results(

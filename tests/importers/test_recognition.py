@@ -13,15 +13,7 @@ from hypothesis import strategies as st
 from perfci.errors import DamagedFile, PerfciError, UsageError
 from perfci.history.importers import foreign_parts, read_foreign
 from perfci.model.codec import to_plain
-from tests.importers.samples import (
-    FILES,
-    content,
-    only_run,
-    plain,
-    points,
-    read,
-    read_folder,
-)
+from tests.importers.samples import FILES, content, only_run, plain, points, read, read_folder
 from tests.report.hostile import NAMES
 
 TOOLS = ("asv", "google-benchmark", "pytest-benchmark")

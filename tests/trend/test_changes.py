@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from perfci.stats.evidence import benjamini_hochberg
-from perfci.trend import Change, KnownChange, Timeline, TrendSettings
-from perfci.trend.changes import Analysis, analyse
+from perfci.trend import Analysis, Change, KnownChange, Timeline, TrendSettings
+from perfci.trend.changes import analyse
 from tests.trend.histories import ENVIRONMENT, date, run, series, timelines, wobbling
 
 NOW = "2026-11-21T00:00:00Z"

@@ -9,7 +9,6 @@ from perfci.trend import (
     LoadedSeries,
     SeriesKey,
     Timeline,
-    dates_of,
 )
 from perfci.trend.timelines import ArrangedHistory, arrange, current_name
 from tests.trend.histories import ENVIRONMENT, date, run
@@ -163,7 +162,7 @@ def test_a_further_night_of_a_commit_stands_at_when_it_was_measured():
         run(2, sha="", committed_at="", measured_at=date(6)),
     )
 
-    assert dates_of(Timeline(ENVIRONMENT, nights)) == (date(0), date(4), date(1), date(6))
+    assert Timeline(ENVIRONMENT, nights).dates == (date(0), date(4), date(1), date(6))
 
 
 @pytest.mark.parametrize("kept", [1, 0])

@@ -76,12 +76,8 @@ class Importer(Protocol):
     def recognised(self, plain: Any, /) -> bool:
         """Return whether this JSON is a file of the tool's results."""
 
-    def read(self, plain: Any, name: str, companion: Callable[[str], Any], /) -> ForeignResults:
-        """Return the content of the file ``name``.
-
-        ``companion(file)`` returns the JSON of a companion in the file's folder, or in the nearest
-        folder above it, or None. Raises DamagedFile for a damaged file.
-        """
+    def read(self, plain: Any, builder: RunBuilder, /) -> ForeignResults:
+        """Return the content of a file, built by ``builder``. DamagedFile for a damaged file."""
 
 
 @cache
@@ -111,7 +107,8 @@ def read_foreign(content: bytes, name: str, form: str = "") -> ForeignResults:
         )
     chosen = (known[wanted],) if wanted else tuple(known.values())
     plain = _load(content, name)
-    return _importer_of(plain, name, chosen).read(plain, name, lambda _: None)
+    importer = _importer_of(plain, name, chosen)
+    return importer.read(plain, RunBuilder(importer.TOOL, name))
 
 
 def foreign_parts(
@@ -135,7 +132,8 @@ def foreign_parts(
                 companions[path] = plain
                 continue
             importer = _importer_of(plain, path, every)
-            yield importer.read(plain, path, partial(_nearest, companions, path))
+            companion = partial(_nearest, companions, path)
+            yield importer.read(plain, RunBuilder(importer.TOOL, path, companion))
             is_read = True
         except PerfciError as error:
             whys.append(error.message)
@@ -198,15 +196,35 @@ def _advice(error: Exception) -> str:
 
 
 class RunBuilder:
-    """Collects and checks the results of one run, then builds the run."""
+    """Collects and checks the results of the file ``name``, then builds its run.
 
-    def __init__(self, tool: str) -> None:
+    ``companion(file)`` returns the JSON of a companion in the file's folder, or in the nearest
+    folder above it, or None.
+    """
+
+    def __init__(
+        self, tool: str, name: str, companion: Callable[[str], Any] = lambda _: None
+    ) -> None:
         self.tool = tool
+        self.companion = companion
+        self._name = name
         self.skipped: list[SkippedResult] = []
         self.notes: list[str] = []
         self._points: dict[tuple[str, str], Point] = {}
         self._failed: dict[str, str] = {}
         self._hashes: dict[str, str] = {}
+
+    def fill(self, plain: Any, kind: type[T]) -> T:
+        """Return the file's JSON as a ``kind``. Unknown keys are ignored."""
+        try:
+            return msgspec.convert(plain, type=kind, strict=True)
+        except msgspec.ValidationError as error:
+            raise DamagedFile(
+                "damaged-file",
+                f"{visible(self._name, 300)} looks like a result file of {self.tool}, but: "
+                f"{visible(str(error), 300)}",
+                f"Write it again with {self.tool}, or take the file out.",
+            ) from error
 
     def skip(self, what: str, why: str) -> None:
         """Record that a benchmark gave no points."""
@@ -321,19 +339,6 @@ def _facts(plain_facts: Mapping[str, Any]) -> dict[str, str]:
         for name, value in sorted(plain_facts.items())
         if isinstance(value, (str, int, float)) and str(value).strip()
     }
-
-
-def fill(plain: Any, kind: type[T], name: str, tool: str) -> T:
-    """Return the decoded JSON ``plain`` as a ``kind``. Unknown keys are ignored."""
-    try:
-        return msgspec.convert(plain, type=kind, strict=True)
-    except msgspec.ValidationError as error:
-        raise DamagedFile(
-            "damaged-file",
-            f"{visible(name, 300)} looks like a result file of {tool}, but: "
-            f"{visible(str(error), 300)}",
-            f"Write it again with {tool}, or take the file out.",
-        ) from error
 
 
 def visible(text: str, limit: int) -> str:

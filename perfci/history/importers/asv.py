@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +16,6 @@ from perfci.history.importers import (
     RunBuilder,
     case_id,
     environment_of,
-    fill,
     sha_of,
     visible,
 )
@@ -79,13 +78,12 @@ def recognised(plain: Any) -> bool:
     return isinstance(plain, dict) and {"commit_hash", "results"} <= plain.keys()
 
 
-def read(plain: Any, name: str, companion: Callable[[str], Any]) -> ForeignResults:
+def read(plain: Any, builder: RunBuilder) -> ForeignResults:
     """Return the run of a file. asv's companion files name its axes and units."""
-    described = companion("benchmarks.json")
-    machine = companion("machine.json")
+    described = builder.companion("benchmarks.json")
+    machine = builder.companion("machine.json")
     benchmarks = described if isinstance(described, dict) else {}
-    file = fill(plain, _AsvFile, name, TOOL)
-    builder = RunBuilder(TOOL)
+    file = builder.fill(plain, _AsvFile)
     if described is None:
         builder.notes.append(
             "asv's benchmarks.json was not given: axes are called param1, param2, …, and what a "

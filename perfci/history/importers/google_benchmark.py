@@ -10,7 +10,7 @@ import json
 import math
 import re
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -21,7 +21,6 @@ from perfci.history.importers import (
     RunBuilder,
     case_id,
     environment_of,
-    fill,
     metric_name,
     sha_of,
 )
@@ -114,10 +113,9 @@ def recognised(plain: Any) -> bool:
     return isinstance(context, dict) and bool({"num_cpus", "library_build_type"} & context.keys())
 
 
-def read(plain: Any, name: str, _companion: Callable[[str], Any]) -> ForeignResults:
+def read(plain: Any, builder: RunBuilder) -> ForeignResults:
     """Return the run of a file."""
-    file = fill(plain, _GoogleFile, name, TOOL)
-    builder = RunBuilder(TOOL)
+    file = builder.fill(plain, _GoogleFile)
     groups: dict[str, list[_GoogleEntry]] = {}
     for entry in builder.entries(file.benchmarks, _entry):
         groups.setdefault(entry.run_name, []).append(entry)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
-from perfci.history.importers import ForeignResults, RunBuilder, case_id, environment_of, fill
+from perfci.history.importers import ForeignResults, RunBuilder, case_id, environment_of
 from perfci.model.case import Direction
 
 TOOL = "nvbench"
@@ -72,11 +72,10 @@ def recognised(plain: Any) -> bool:
     return isinstance(version, dict) and "nvbench" in version
 
 
-def read(plain: Any, name: str, _companion: Callable[[str], Any]) -> ForeignResults:
+def read(plain: Any, builder: RunBuilder) -> ForeignResults:
     """Return the run of a file, which doesn't say when it was measured."""
-    file = fill(plain, _NvbenchFile, name, TOOL)
+    file = builder.fill(plain, _NvbenchFile)
     devices = {device.get("id"): str(device.get("name")) for device in file.devices or ()}
-    builder = RunBuilder(TOOL)
     for benchmark in file.benchmarks:
         for state in benchmark.states or ():
             several = {"device": str(state.device)} if len(devices) > 1 else {}

@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import msgspec
 
-from perfci.history.importers import (
-    ForeignResults,
-    RunBuilder,
-    case_id,
-    environment_of,
-    fill,
-    sha_of,
-)
+from perfci.history.importers import ForeignResults, RunBuilder, case_id, environment_of, sha_of
 from perfci.model.run import Environment
 
 TOOL = "pytest-benchmark"
@@ -57,10 +49,9 @@ def recognised(plain: Any) -> bool:
     return isinstance(plain, dict) and {"machine_info", "benchmarks"} <= plain.keys()
 
 
-def read(plain: Any, name: str, _companion: Callable[[str], Any]) -> ForeignResults:
+def read(plain: Any, builder: RunBuilder) -> ForeignResults:
     """Return the run of a file."""
-    file = fill(plain, _PytestFile, name, TOOL)
-    builder = RunBuilder(TOOL)
+    file = builder.fill(plain, _PytestFile)
     for benchmark in builder.entries(
         file.benchmarks, partial(msgspec.convert, type=_PytestBenchmark)
     ):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from perfci.history.importers import ForeignResults, RunBuilder, environment_of
@@ -31,12 +31,11 @@ def recognised(plain: Any) -> bool:
     return isinstance(plain, dict) and {"completed", "request_throughput"} <= plain.keys()
 
 
-def read(plain: Any, _name: str, _companion: Callable[[str], Any]) -> ForeignResults:
+def read(plain: Any, builder: RunBuilder) -> ForeignResults:
     """Return the run of a file. Each kind of time (``ttft``) and of rate is a case.
 
     If any request failed, all cases fail: the remaining requests were quick because of it.
     """
-    builder = RunBuilder(TOOL)
     broken = _failed_requests(plain)
     for case, metric, unit, value, direction in _points(plain):
         if broken:

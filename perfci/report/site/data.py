@@ -10,7 +10,7 @@ from perfci.report.drawing import literal
 from perfci.report.site import words
 from perfci.report.site.catalogue import Catalogue, ListedBenchmark, SeriesStanding, slug
 from perfci.report.site.words import change_text, patterns, short, shown
-from perfci.trend import Change, Series, SeriesKey, Timeline, benchmark_of, dates_of
+from perfci.trend import Change, Series, SeriesKey, Timeline, benchmark_of
 from perfci.units import format_change
 
 _LONGEST_SUBJECT = 160
@@ -92,7 +92,7 @@ def timeline_file(
         "key": shown(timeline.environment),
         "shas": [short(run.sha) for run in runs],
         "subjects": [clean_line(run.subject, _LONGEST_SUBJECT) for run in runs],
-        "dates": [clean_line(moment[:10]) for moment in dates_of(timeline)],
+        "dates": [clean_line(moment[:10]) for moment in timeline.dates],
         "runners": [shown(runner) for runner in runners],
         "runner": [runners[run.runner] for run in runs],
         "releases": [
