@@ -21,6 +21,7 @@ from perfci.commands.run_to_report import (
 from perfci.config.keys import MeasureSettings
 from perfci.config.loading import load_config
 from perfci.errors import UnfitCommit, UsageError
+from perfci.files import require_writable
 from perfci.measure.checkout.git import ResolvedRev
 from perfci.measure.discovery import not_matching, without_benchmark
 from perfci.measure.explaining import explain_moved
@@ -111,7 +112,7 @@ def measure_pairs(
     keeper = None
     if options.keep_bursts:
         keeper = BurstKeeper.within(options.keep_bursts, now())
-        keeper.require_writable()
+        require_writable(keeper.path)
     session = SessionOptions(
         everything=options.everything or options.record, scale=part.scale, keeper=keeper
     )

@@ -191,9 +191,8 @@ def code_used(events: Sequence[CodeEvent], places: CodePlaces) -> CodeUsed:
             where = "fresh"
         if where in {"", "spared"} or meant or not _is_run(event):
             continue
-        if event.how == "kept out" and not _is_needed(event, where, places):
-            continue
-        wrong.setdefault(event.path, _wrong(event, where, places))
+        if of_event := _wrong(event, where, places):
+            wrong.setdefault(event.path, of_event)
     return CodeUsed(
         tuple(wrong.values()),
         frozenset(own),
@@ -213,17 +212,6 @@ def _is_run(event: CodeEvent) -> bool:
 
 def _is_library(path: str) -> bool:
     return _LIBRARY.search(path) is not None
-
-
-def _is_needed(event: CodeEvent, where: str, places: CodePlaces) -> bool:
-    """Return whether the side should have a module that only another tree had.
-
-    If its tree has the file, a folder is missing on ``python_path``. Otherwise the side has no such
-    module (a base, say, whose head adds it), unless it is compiled and nothing was built.
-    """
-    relative = _relative(event, where, places)
-    has_it = (Path(places.root) / relative).exists()
-    return has_it or (not places.built and _is_library(event.path))
 
 
 def _relative(event: CodeEvent, where: str, places: CodePlaces) -> str:
@@ -249,14 +237,25 @@ def _package_in(path: str) -> str:
     return inner.partition("/")[0].partition(".")[0]
 
 
-def _wrong(event: CodeEvent, where: Where, places: CodePlaces) -> WrongCode:
-    file, advice = event.path, _INSIDE
+def _wrong(event: CodeEvent, where: Where, places: CodePlaces) -> WrongCode | None:
+    """Return what is wrong with an event, or None for a module of another tree that was kept out.
+
+    Such a module is missing if the side's tree has its file: then a folder is missing on
+    ``python_path``. Otherwise the side has no such module (a base, say, whose head adds it), unless
+    it is compiled and nothing was built.
+    """
+    relative = _relative(event, where, places)
+    has_it = (Path(places.root) / relative).exists()
+    unbuilt = not places.built and _is_library(event.path)
+    if event.how == "kept out" and not (has_it or unbuilt):
+        return None
+    file = relative if where == "checkout" else event.path
     if where == "copy":
         advice = _advice_on_copy(event, places)
-    elif where != "fresh":
-        relative = _relative(event, where, places)
-        advice = _advice_on_tree(event, relative, places)
-        file = relative if where == "checkout" else file
+    elif where == "fresh":
+        advice = _INSIDE
+    else:
+        advice = _advice_on_tree(event, relative if has_it else "", places)
     return WrongCode(where, event.how, file, event.name, advice)
 
 
@@ -271,8 +270,8 @@ def _advice_on_copy(event: CodeEvent, places: CodePlaces) -> str:
 
 
 def _advice_on_tree(event: CodeEvent, relative: str, places: CodePlaces) -> str:
-    """Return what to do about a file of another tree, which has the path ``relative`` there."""
-    if (Path(places.root) / relative).exists():
+    """Return what to do about a file of another tree, which the side has as ``relative``, if so."""
+    if relative:
         folder = folder_of(Path(places.root), relative, event.name)
         return folder_advice(folder, places.configured_path) or (
             f"This side has it as {relative}: use a path that is relative to the module's "

@@ -252,10 +252,7 @@ def require_cases(plan: SessionPlan, notes: Sequence[str]) -> None:
         if first.kind == "timeout":
             advice = "Mend what hangs there, or raise `timeout` in [tool.perfci]"
         elif lacking := lacking_advice(
-            first.message,
-            str(plan.head.root),
-            plan.config.python_path,
-            plan.head.side.python,
+            first.message, str(plan.head.root), plan.config.python_path, plan.head.side.python
         ):
             advice = lacking
         raise UnbuiltCommit(

@@ -24,7 +24,7 @@ from functools import partial
 
 from perfci.measure.machine.isolation import close_to_others
 from perfci.measure.pipes import PipeWorker
-from perfci.measure.process_cleanup import WORKER_VARIABLE, Guardian
+from perfci.measure.process_cleanup import WORKER_VARIABLE, guardian
 from perfci.measure.workers import (
     ChildDescriptors,
     Launch,
@@ -56,7 +56,7 @@ class Executor:
 
         When this process ends, the guardian ends every process that carries ``token``.
         """
-        with Guardian(token):
+        with guardian(token):
             close_to_others()
             yield
 

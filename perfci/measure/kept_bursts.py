@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from perfci.config.keys import MeasureSettings
-from perfci.files import require_writable, write_lines
+from perfci.files import write_lines
 from perfci.model.case import Case
 from perfci.model.measuring import WorkerOutput, WorkerResult
 from perfci.model.run import Environment
@@ -84,10 +84,6 @@ class BurstKeeper:
         """Return a keeper with a file of its own in ``folder``."""
         moment = created_at.replace(":", "").partition("+")[0]
         return cls(folder / f"{moment}-{secrets.token_hex(3)}{SUFFIX}", created_at)
-
-    def require_writable(self) -> None:
-        """Raise OSError if the file can't be written."""
-        require_writable(self.path)
 
     def add(
         self, case: Case, results: Sequence[WorkerResult | None], began_s: float, took_s: float

@@ -13,9 +13,10 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType, TracebackType
-from typing import Self
+from types import FrameType
 
 GRACE_S = 0.3
 """Time for processes that end by themselves, a little later than their worker."""
@@ -79,31 +80,21 @@ _KEPT = ("PATH", "LD_LIBRARY_PATH")
 the guardian's environment."""
 
 
-class Guardian:
-    """A tiny process that outlives the parent, and then ends the workers, however it died."""
-
-    def __init__(self, token: str) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", __file__, token],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-            env={name: os.environ[name] for name in _KEPT if name in os.environ},
-        )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        assert self._process.stdin is not None  # noqa: S101 (asked for above)
-        self._process.stdin.close()
-        self._process.wait()
+@contextmanager
+def guardian(token: str) -> Iterator[None]:
+    """Run a tiny process that outlives this one, and then ends the workers, however it died."""
+    process = subprocess.Popen(
+        [sys.executable, "-I", "-S", __file__, token],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        env={name: os.environ[name] for name in _KEPT if name in os.environ},
+    )
+    try:
+        yield
+    finally:
+        process.communicate()  # closes its pipe, and waits for its end
 
 
 def _watch(token: str) -> None:

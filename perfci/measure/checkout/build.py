@@ -102,10 +102,7 @@ def _compilers(recipe: BuildRecipe) -> Iterator[str]:
 
 
 def _version(recipe: BuildRecipe, *program: str) -> str:
-    try:
-        return _printed(recipe, *program, "--version")
-    except MeasureError:
-        return ""
+    return _answer(recipe, *program, "--version") or ""
 
 
 def run_build(recipe: BuildRecipe, folder: Path, log: Path) -> None:
@@ -182,7 +179,8 @@ def _in_own_environment(recipe: BuildRecipe, tree: Path) -> BuildRecipe:
     """Make a side's own environment in its ``tree``. Return the recipe with it activated."""
     place = tree / FOLDER
     run = partial(_printed, recipe)
-    lay_over(recipe.python, place, run, pip=not _has_pip(recipe))
+    has_pip = _answer(recipe, recipe.python, "-c", _HAS_PIP) is not None
+    lay_over(recipe.python, place, run, pip=not has_pip)
     (place / ".gitignore").write_text("*\n", encoding="utf-8")
     return replace(recipe, environment=activated(recipe.environment, python_in(tree)))
 
@@ -203,10 +201,7 @@ def installed_for(recipe: BuildRecipe) -> Installed:
 
     Empty if that Python can't be started here, because it is behind a launcher, say.
     """
-    try:
-        return frozenset(_printed(recipe, recipe.python, "-c", _INSTALLED).splitlines())
-    except MeasureError:
-        return frozenset()
+    return frozenset((_answer(recipe, recipe.python, "-c", _INSTALLED) or "").splitlines())
 
 
 def require_unchanged(before: Installed, recipe: BuildRecipe) -> None:
@@ -225,12 +220,12 @@ def require_unchanged(before: Installed, recipe: BuildRecipe) -> None:
     )
 
 
-def _has_pip(recipe: BuildRecipe) -> bool:
+def _answer(recipe: BuildRecipe, *command: str) -> str | None:
+    """Return what a command prints, or None if it fails."""
     try:
-        _printed(recipe, recipe.python, "-c", _HAS_PIP)
+        return _printed(recipe, *command)
     except MeasureError:
-        return False
-    return True
+        return None
 
 
 def _printed(recipe: BuildRecipe, *command: str) -> str:

@@ -202,10 +202,6 @@ def _without_hook_variables() -> list[str]:
 def _gitpython() -> Any:
     try:
         import git as library  # here, because it takes 90 ms
-    except ModuleNotFoundError as error:
-        raise OutsideError(
-            "no-gitpython", f"{error.name} is not installed", "Install perfci again."
-        ) from error
     except ImportError as error:  # GitPython's way to say, on fourteen lines, that there is no git
         raise OutsideError("no-git", "the command git was not found", _NO_GIT_ADVICE) from error
     return library
