@@ -104,34 +104,27 @@ class ImportRecord:
         level: int = 0,
     ) -> Any:
         """Import like ``__import__``, whose place this method takes. Note what own code imports."""
-        if not self._is_by_own_importer(globals):
-            return self._import(name, globals, locals, fromlist or (), level)
-        package = (globals or {}).get("__package__") or (globals or {}).get("__name__") or ""
+        importer, arguments = globals or {}, (name, globals, locals, fromlist or (), level)
+        file = importer.get("__file__")
+        if not (self._nested and isinstance(file, str) and self._is_own_file(file)):
+            return self._import(*arguments)
+        package = importer.get("__package__") or importer.get("__name__") or ""
         try:
             imported = resolve_name("." * level + name, package) if level else name
         except ImportError:
-            imported = ""
-        if not imported:
-            return self._import(name, globals, locals, fromlist or (), level)
+            return self._import(*arguments)
         # the trace of the importing module, or of the import under way if it has none
-        importer = self._traces.get((globals or {}).get("__name__", ""), self._nested[-1])
-        importer.modules |= dict.fromkeys(accumulate(imported.split("."), "{}.{}".format))
+        trace = self._traces.get(importer.get("__name__", ""), self._nested[-1])
+        trace.modules |= dict.fromkeys(accumulate(imported.split("."), "{}.{}".format))
         children = [f"{imported}.{child}" for child in fromlist or ()]
         for child in children:  # before it runs, so that its imports count as its own
             self._trace_of(child)
         self._nested.append(self._trace_of(imported))
         try:
-            return self._import(name, globals, locals, fromlist or (), level)
+            return self._import(*arguments)
         finally:
             self._nested.pop()
-            importer.modules |= {child: None for child in children if child in sys.modules}
-
-    def _is_by_own_importer(self, importer: Mapping[str, Any] | None) -> bool:
-        """Return whether the importing module (its globals) is the side's own code."""
-        if not importer or not self._nested:
-            return False
-        file = importer.get("__file__")
-        return isinstance(file, str) and self._is_own_file(file)
+            trace.modules |= {child: None for child in children if child in sys.modules}
 
     def _is_own_file(self, file: str) -> bool:
         if file not in self._own:

@@ -145,7 +145,10 @@ class _Measuring:
             results=reading.results,
             generated_code=self._generated_code(first),
             first_calls=tuple(taken / 1e9 for taken in early),
-            observed_ns={name: _encoded_ns(seconds) for name, seconds in reading.calls.items()},
+            observed_ns={
+                name: encoded(array("q", [int(second * 1e9) for second in seconds]))
+                for name, seconds in reading.calls.items()
+            },
             extra_metrics=(*(each.metric for each in work.metrics), *self._collectors.of_others()),
         )
 
@@ -261,10 +264,6 @@ def call_once(work: Work, kinds: Sequence[DeviceKind]) -> tuple[Any, BurstDevice
 def longest_warmup_s(order: WorkOrder, work: Work) -> float:
     """Return the longest warm-up of this work, in s. Work whose calls are limited has none."""
     return 0.0 if work.most_calls else order.warmup_s
-
-
-def _encoded_ns(seconds: Sequence[float]) -> str:
-    return encoded(array("q", [int(second * 1e9) for second in seconds]))
 
 
 class _Collectors:
