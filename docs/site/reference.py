@@ -210,8 +210,9 @@ def commands() -> str:
     """Return the page of the commands and their options."""
     parts = [
         (
-            "`perfci COMMAND --help` shows the same. [Commands](../commands.md) says when to use "
-            "which, and [the README](../../README.md#exit-codes) has the exit codes."
+            "`perfci COMMAND --help` shows the same. [The README](../../README.md#exit-codes) has "
+            "the exit codes. Name commits as in git: `main`, `HEAD~3`, `v2.0`, a hash. `.` is the "
+            "working tree with its uncommitted and new files, without ignored files."
         )
     ]
     every = list(_every(cli))
@@ -285,7 +286,7 @@ def report() -> str:
         (
             "`--json FILE` writes a report. Fields stay, because scripts read them. New fields may "
             "come. Times are in s, sizes in bytes, changes are ratios, and unknown values are "
-            "`null`. A script should check `interrupted` and `injected` first. "
+            "`null`. Fields without a type are strings. Check `interrupted` and `injected` first. "
             "[Report files](../report-files.md) lists the limits of a file. The JSON Schemas are "
             "in the package: `perfci/schemas/report.schema.json` and `bisection.schema.json`."
         ),
@@ -308,8 +309,9 @@ def _record(definition: Mapping[str, Any]) -> Iterator[str]:
     meanings = {name: field["description"] for name, field in definition["properties"].items()}
     for name, names, meaning in _joined(meanings):
         kind = _field_kind(definition["properties"][name])
+        shown = names if kind == "string" else f"{names} ({kind})"
         says = "" if _repeats(name, meaning) else f": {' '.join(meaning.split())}"
-        lines.append(f"- {names} ({kind}){says}")
+        lines.append(f"- {shown}{says}")
     yield "\n".join(lines)
 
 
