@@ -236,7 +236,7 @@ def require_schema(plain: Mapping[str, Any]) -> None:
     """Raise ValueError, with the reason, if this perfci can't read the schema of a baseline."""
     schema = plain.get("schema")
     if not isinstance(schema, int) or isinstance(schema, bool) or schema < 1:
-        raise ValueError("it has no schema number")
+        raise ValueError("its schema number is missing")
     if schema > BASELINE_SCHEMA:
         known = f"this perfci knows {BASELINE_SCHEMA}"
         raise ValueError(f"its schema is {schema} and {known}: update perfci")
@@ -392,7 +392,7 @@ def _read(path: Path) -> Baseline:
     if not _SHA.fullmatch(baseline.sha):
         raise _damaged(path, f"{baseline.sha!r} is not a commit's hash")
     if not baseline.sessions or not all(session.workers for session in baseline.sessions):
-        raise _damaged(path, "it holds a session without workers, or none")
+        raise _damaged(path, "it holds no session, or one without workers")
     return baseline
 
 

@@ -72,7 +72,7 @@ class OutsideError(PerfciError):
 
 
 class UnmeasurableCommit(PerfciError):
-    """The commit is at fault, and would fail again tomorrow. A full disk is no such error."""
+    """The commit is at fault, and would fail again tomorrow. A full disk is not such an error."""
 
 
 class UnfitBenchmark(UnmeasurableCommit, BenchmarkError):
@@ -117,7 +117,7 @@ class DamagedFile(OutsideError):
 
 
 class Bug(PerfciError):
-    """Perfci failed. Not a verdict, so its exit code is no verdict's."""
+    """Perfci failed. Its exit code is not a verdict's."""
 
     exit_code = EXIT_OUTSIDE
 
@@ -133,7 +133,7 @@ class Unusable(Exception):
 def extra_advice(extra: str) -> str:
     """Return how to install ``extra``. perfci is on no index: its bare name may be a stranger's."""
     return (
-        f"Install perfci's extra `{extra}` from where perfci came from: of a clone, "
-        f"pip install '/path/to/perfci[{extra}]'; of a repository, "
+        f"Install perfci's extra `{extra}` from perfci's own source: for a clone, "
+        f"pip install '/path/to/perfci[{extra}]'; for a repository, "
         f"pip install 'perfci[{extra}] @ git+ADDRESS@COMMIT'."
     )

@@ -46,7 +46,7 @@ def read_regular(path: Path, most: int = MOST_BYTES) -> bytes:
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EINVAL, "it is no regular file", str(path))
+            raise OSError(errno.EINVAL, "not a regular file", str(path))
         with os.fdopen(descriptor, "rb", closefd=False) as file:
             content = file.read(most + 1)
     finally:
@@ -96,7 +96,7 @@ def require_file(path: Path) -> None:
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     if not (stat.S_ISREG(mode) or stat.S_ISCHR(mode) or _own(path) is not None):
-        raise OSError(errno.EINVAL, "it is no regular file", str(path))
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
 
 
 def require_writable(path: Path) -> None:

@@ -28,7 +28,7 @@ Announce = Callable[[str], None]
 
 
 class Say(Protocol):
-    """Takes one line. ``err`` is set for lines that are no part of the result, as a warning."""
+    """Takes one line. ``err`` is set for lines that are not part of the result, as a warning."""
 
     def __call__(self, text: str, /, *, err: bool = False) -> None:
         """Show, keep or drop ``text``, which may quote untrusted names."""
@@ -111,7 +111,7 @@ def require_own_site(folder: Path) -> None:
     """Raise UsageError if ``folder`` has files and isn't a report's: some would be overwritten."""
     with writing(folder):
         if folder.exists() and not folder.is_dir():
-            raise UsageError("not-a-folder", f"{folder} is no folder", "Choose another.")
+            raise UsageError("not-a-folder", f"{folder} is not a folder", "Choose another.")
         if folder.exists() and any(folder.iterdir()) and not (folder / MANIFEST).is_file():
             raise UsageError(
                 "not-a-site",

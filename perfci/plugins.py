@@ -73,7 +73,7 @@ def added_plugins(group: str, *needed: str) -> Iterator[tuple[str, Any]]:
 def missing_attributes(plugin: Any, *needed: str) -> str:
     """Return which of the ``needed`` attributes ``plugin`` lacks, in words, or nothing."""
     missing = [name for name in needed if not hasattr(plugin, name)]
-    return f"it has no {', '.join(f'`{name}`' for name in missing)}" if missing else ""
+    return f"it lacks {', '.join(f'`{name}`' for name in missing)}" if missing else ""
 
 
 def broken_entry_point(point: EntryPoint, what: str) -> UsageError:

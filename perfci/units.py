@@ -225,7 +225,7 @@ def _zone(text: str | None) -> timezone:
 
 @lru_cache(maxsize=10_000)  # runs are sorted by it several times
 def in_utc(moment: str) -> str:
-    """Return a time as ISO 8601 in UTC, to the second. Such texts sort. Empty if it is no time."""
+    """Return a time as ISO 8601 in UTC, to the second. Such texts sort. Empty if invalid."""
     try:
         utc, _ = from_text(moment)
     except NoTime:
@@ -234,7 +234,7 @@ def in_utc(moment: str) -> str:
 
 
 def day_of(moment: str) -> int | None:
-    """Return the day of an ISO 8601 time in UTC, counted from 1970. None if it is no time."""
+    """Return the day of an ISO 8601 time in UTC, counted from 1970. None if it is not a time."""
     try:
         return (date.fromisoformat(moment[:10]) - _FIRST_DAY).days
     except ValueError:

@@ -24,7 +24,7 @@ def test_what_could_be_read_for_ever_is_not_begun(tmp_path: Path, kind: str) -> 
     path = {"device": Path("/dev/zero"), "pipe": tmp_path / "pipe", "folder": tmp_path}[kind]
     if kind == "pipe":
         os.mkfifo(path)
-    with pytest.raises(OSError, match="no regular file"):
+    with pytest.raises(OSError, match="not a regular file"):
         read_regular(path)
 
 
@@ -43,9 +43,9 @@ def test_a_configuration_that_is_a_device_is_said_and_not_passed_over(
     tmp_path: Path, name: str
 ) -> None:
     (tmp_path / name).symlink_to("/dev/zero")
-    with pytest.raises(UsageError, match="no regular file"):
+    with pytest.raises(UsageError, match="not a regular file"):
         load_config(tmp_path)
-    with pytest.raises(UsageError, match="no regular file"):
+    with pytest.raises(UsageError, match="not a regular file"):
         load_config(tmp_path, tmp_path / name)
 
 
@@ -54,4 +54,4 @@ def test_a_report_that_is_a_device_is_said(project: Project) -> None:
     done = project.perfci("report", "report.json").without_traceback()
     assert done.code == 4
     assert "report.json" in done.err
-    assert "no regular file" in done.err
+    assert "not a regular file" in done.err

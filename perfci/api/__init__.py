@@ -60,7 +60,7 @@ def files_below(where: str, *paths: str) -> tuple[Path, ...]:
         if not (file.is_relative_to(folder) and file.is_file()):
             raise BenchmarkError(
                 "bad-benchmark",
-                f"{where}: there is no {path} in {folder.name}/",
+                f"{where}: {folder.name}/{path} not found",
                 "Both sides run head's files of one folder: put this benchmark file next to the "
                 "file that it names, and set `benchmarks` in [tool.perfci] to that folder.",
             )

@@ -147,7 +147,7 @@ def _require_known(store: BaselineStore, *keys: str) -> None:
         if key not in known:
             raise UsageError(
                 "no-baseline",
-                f"there are no baselines of environment {key}",
+                f"no baselines of environment {key}",
                 f"Stored: {', '.join(known) or 'none'}",
             )
 

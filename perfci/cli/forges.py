@@ -43,7 +43,7 @@ from perfci.report.clean import clean_lines
     default="github-actions[bot]",
     metavar="LOGIN",
     show_default=True,
-    help="Whom the token posts as: no other's comment is touched.",
+    help="The account that the token posts as. Comments of others stay.",
 )
 @click.option(
     "--body-file",
@@ -65,7 +65,7 @@ from perfci.report.clean import clean_lines
 @click.option(
     "--unreadable",
     metavar="WHY",
-    help="Instead of REPORTs: why there is no readable report. Fails the check.",
+    help="Instead of REPORTs: why no report can be read. Fails the check.",
 )
 @click.option("--check/--no-check", default=True, help="Set the check `perfci`, too.")
 @click.option("--exit-with-verdict", is_flag=True, help="Exit as `compare` would: 0, 1 or 3.")
@@ -97,8 +97,8 @@ _STRICT = "Shall an inconclusive verdict fail the check?"
     "--runner",
     multiple=True,
     metavar="LABEL",
-    help="A label of the measuring machine (default where this machine has a GPU: self-hosted and "
-    "gpu; else ubuntu-latest).",
+    help="A label of the measuring machine (default: self-hosted and gpu if a GPU is here, "
+    "else ubuntu-latest).",
 )
 @click.option(
     "--shards",
@@ -135,7 +135,7 @@ _STRICT = "Shall an inconclusive verdict fail the check?"
     "--nightly-runner",
     multiple=True,
     metavar="LABEL,…",
-    help="All labels of a machine of the nightly runs, which it adds; once for each type of GPU.",
+    help="Add nightly runs on a machine with all these labels; once for each type of GPU.",
 )
 @click.option(
     "--with",

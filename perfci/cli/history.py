@@ -119,7 +119,11 @@ def _opened(*, create: bool = False) -> AbstractContextManager[OpenHistory]:
 @click.option("--last", type=click.IntRange(1), help="The tip, and the gaps of the last N commits.")
 @history_option
 @hour_option
-@click.option("--retry-failed", is_flag=True, help="Try again what failed on an earlier night.")
+@click.option(
+    "--retry-failed",
+    is_flag=True,
+    help="Try again commits and cases that failed.",
+)
 @click.option("--runner", metavar="NAME", help="This machine's name (default: its host name).")
 @config_option
 @select_option

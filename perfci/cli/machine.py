@@ -50,7 +50,7 @@ _MARKS = {"ok": ("ok", "green"), "worse": ("worse", "yellow"), "impossible": ("S
 def calibrate_command(
     rev: str, budget: float, json_path: Path | None, verbose: bool, **given: Any
 ) -> int:
-    """Measure REV against itself, to show how small a slow-down this machine sees.
+    """Measure REV against itself, to show the smallest slow-down that this machine can detect.
 
     REV defaults to the working tree. Both sides are the same code, so every alarm is false.
     """
@@ -80,7 +80,7 @@ def calibrate_command(
 @config_option
 @python_option
 def doctor_command() -> int:
-    """Show what on this machine makes measurements worse or impossible, and what to do.
+    """Show problems of this machine that make measurements worse or impossible, and what to do.
 
     Exits with 3 when measuring is impossible. With -q, show only problems.
     """

@@ -42,7 +42,7 @@ _COMMANDS = {
     "merge": ("shards", "Join the reports of shards to one, with one verdict."),
     "comment": ("forges", "Leave reports as one comment and one check on a pull request."),
     "init": ("forges", "Write a configuration, a first benchmark and GitHub's workflows."),
-    "doctor": ("machine", "Show what on this machine makes measuring worse or impossible."),
+    "doctor": ("machine", "Show problems of this machine that disturb measurements."),
 }
 """Each command's module in this package, which defines ``NAME_command``, and its summary."""
 _ANYWHERE = {"history", "trend", "report", "merge", "comment"}

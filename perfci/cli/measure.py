@@ -124,7 +124,7 @@ def check_command(head: str, no_confirm: bool, if_stored: bool, verbose: bool, *
     except NoBaseline as nothing:
         if not if_stored:
             raise
-        show(clean_lines(f"perfci: nothing was checked: {nothing.message}\n"), err=True)
+        show(clean_lines(f"perfci: not checked: {nothing.message}\n"), err=True)
         return EXIT_PASS
     return conclude(measured, options.outputs, project.config, verbose=verbose)
 

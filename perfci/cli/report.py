@@ -103,7 +103,7 @@ def verdict_line(report: Report) -> Clean:
 
 
 def show_texts(texts: Iterable[Clean]) -> None:
-    """Print to standard output. A reader that has gone away is no error."""
+    """Print to standard output. A closed pipe is not an error."""
     try:
         show_all(texts)
     except BrokenPipeError:  # the files are written, and the verdict is the exit code
@@ -111,7 +111,7 @@ def show_texts(texts: Iterable[Clean]) -> None:
 
 
 def exit_code(report: Report, *, strict: bool) -> int:
-    """Return the exit code (README.md, Exit codes) of a verdict. Half a session is no verdict."""
+    """Return the exit code (README.md, Exit codes) of a verdict, or of an interruption."""
     if report.interrupted and report.verdict.status != "fail":
         return EXIT_NO_VERDICT
     match report.verdict.status:

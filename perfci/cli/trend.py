@@ -50,7 +50,7 @@ def trend_command(
 ) -> None:
     """Show when, by how much, and between which commits each metric moved.
 
-    A change is new where no earlier `perfci trend` reported it. The history remembers that.
+    A change is new if no earlier `perfci trend` reported it. The history remembers that.
     """
     from datetime import UTC, datetime
 
@@ -112,8 +112,8 @@ def trend_command(
 def bisect_command(wanted: str, json_path: Path | None, **given: Any) -> int:
     """Find the commits of a range at which one case's metric changed, for the worse or better.
 
-    Commits are compared with GOOD until one is known by 95 %. Commits that can't be built or
-    imported are skipped. Each comparison is kept, so the same command continues after a kill.
+    Commits are compared with GOOD until one has a probability of 95 %. Commits that can't be built
+    or imported are skipped. Each comparison is kept, so the same command continues after a kill.
     `perfci trend` writes this command for each change.
     """
     from perfci.commands.bisect import BisectOptions, bisect

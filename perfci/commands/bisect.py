@@ -77,7 +77,7 @@ def bisect(project: Project, wanted: str, options: BisectOptions) -> Bisection:
     if ".." not in wanted:
         raise UsageError(
             "bad-range",
-            f"{wanted!r} is no range of commits",
+            f"{wanted!r} is not a range of commits",
             "Write GOOD..BAD with both ends, as v1.2..main.",
         )
     started = project.caller.executor.now()

@@ -77,7 +77,7 @@ def untrusted_reasons(result: SessionResult, seen: Sequence[SeenMetric]) -> Iter
     if result.cut_short:
         yield "it ended early"
     if not any(row.detectable is not None for row in seen):
-        yield "nothing was measured often enough to know a spread; raise --budget"
+        yield "too few rounds to estimate a spread; raise --budget"
     if alarms := [row for row in seen if row.false_alarm]:
         names = ", ".join(f"{row.case} {row.metric}" for row in alarms)
         yield f"identical sides were called different: {names}"

@@ -286,7 +286,7 @@ class _Measurements:
 def require_stored(store: BaselineStore, folder: str) -> None:
     """Raise NoBaseline if there is no baseline of any environment in ``folder``."""
     if not store.environments():
-        raise _no_baseline(f"there are no baselines in {folder}/")
+        raise _no_baseline(f"no baselines in {folder}/")
 
 
 def _require_baselines(
@@ -315,7 +315,7 @@ def _require_baselines(
 def _no_baseline(what: str) -> NoBaseline:
     return NoBaseline(
         "no-baseline",
-        f"{what}, so there is nothing to compare with",
+        f"{what}, so nothing can be compared",
         "`perfci baseline update` measures HEAD and stores it, to be committed. "
         "`perfci compare main` needs no baseline.",
     )
@@ -462,8 +462,8 @@ def _unused(failures: Iterable[Failure]) -> tuple[str, ...]:
     """Return a note on cases whose stored numbers decide nothing because base fails here."""
     cases = failed_on_base(failures)
     note = (
-        f"The baseline's commit fails here in {counted(len(cases), 'case')}: what is stored of "
-        "them was not used. `--no-confirm` compares HEAD with it."
+        f"The baseline's commit fails here in {counted(len(cases), 'case')}: their stored numbers "
+        "were not used. `--no-confirm` compares HEAD with them."
     )
     return (note,) if cases else ()
 

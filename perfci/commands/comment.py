@@ -107,7 +107,7 @@ def _loaded(request: CommentRequest) -> list[Report]:
         raise UsageError(
             "no-report",
             "no report is named",
-            "Give either REPORT files, or --unreadable WHY where there is no readable report.",
+            "Give either REPORT files, or --unreadable WHY if no report can be read.",
         )
     if request.unreadable is not None:
         advice = "See the log of the measuring job."
@@ -167,7 +167,7 @@ def _post(
         head = find_head(client, wanted)
         require_measured(client, [report.head.sha for report in reports], head)
     except Refused as failure:
-        say(f"nothing posted, because the token may not: {failure.message}", err=True)
+        say(f"nothing posted, because the token lacks the right: {failure.message}", err=True)
         actions.summarise(_write_body(request, reports, wanted.head_sha))
         return
     bases = {report.base.sha for report in reports if report.base and report.command == "compare"}

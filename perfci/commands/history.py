@@ -47,7 +47,7 @@ def history_address(config: Config, root: Path) -> str:
     if project is None:
         raise UsageError(
             "whose-history",
-            f"{root} belongs to no project that is known: it is not a repository, or has no "
+            f"the project of {root} is unknown: it is not a repository, or has no "
             "commits, or is a shallow clone, which lacks the first one",
             "Name the history, --history PLACE, or the project, `project` in [tool.perfci].",
         )
@@ -87,7 +87,7 @@ def require_commit(
     raise UsageError(
         slug,
         f"the working tree has changes, and {why}: {named}{more}",
-        f"Commit them (what needn't be kept: ignore it, in .gitignore), or {instead}",
+        f"Commit them (or list them in .gitignore), or {instead}",
     )
 
 
@@ -146,7 +146,7 @@ class Recorder:
 def recorder(repository: Repository, config: Config, say: Say, *sides: ResolvedRev) -> Recorder:
     """Return the recorder, after a check that it can write: measuring first would take minutes.
 
-    UsageError if a side is no commit, or is made worse on purpose.
+    UsageError if a side is not a commit, or is made worse on purpose.
     """
     from perfci.history.store import open_history
 

@@ -188,7 +188,7 @@ def _measuring_python(root: Path, given: str) -> str:
     known = next((python for python in others if _runs(python, torch=True)), "PATH")
     raise UsageError(
         "which-python",
-        "the project uses torch, and neither .venv nor perfci's own Python has it",
+        "the project uses torch, which neither .venv nor perfci's own Python has",
         f"Name the Python that measures: perfci init --python {known}",
     )
 
@@ -247,7 +247,7 @@ def measured_package(root: Path, project: Mapping[str, Any], named: str = "") ->
             return root / folder.relative_to(root.resolve())
         raise UsageError(
             "which-package",
-            f"--package {named} has no __init__.py",
+            f"--package {named} lacks an __init__.py",
             "Give the package's folder, such as libs/core/src/core.",
         )
     packages = list(_packages(root)) + list(_packages(root / "src"))

@@ -87,7 +87,7 @@ class NightSummary:
         if not self.recorded and self.left and not self.interrupted:
             raise MeasureError(
                 "budget-too-short",
-                "not one case was done, and what is left of --budget is too short for more",
+                "no case was finished, and the rest of --budget is too short for one",
                 "Raise --budget (a commit's cases are measured in turns, and all are done near its "
                 "end), or choose fewer cases with -k.",
             )
@@ -314,7 +314,7 @@ def _untried(wanted: Sequence[Case], report: Report) -> Iterable[Failure]:
         if case.id in report.skipped:
             yield Failure(case.id, "head", "discovery", "skipped", report.skipped[case.id])
         elif failure is None:
-            message = "this commit has no such case"
+            message = "this commit lacks the case"
             yield Failure(case.id, "head", "discovery", "absent", message)
         elif failure.kind != CUT_SHORT:
             yield replace(failure, case=case.id, message=_shortened(failure.message), log_tail="")

@@ -103,7 +103,7 @@ def cache_folder() -> Path:
 
     chosen = os.environ.get("PERFCI_CACHE_DIR")
     folder = Path(chosen).absolute() if chosen else user_cache_path("perfci")
-    return _as_text(folder, "cache folder", "Set PERFCI_CACHE_DIR to a folder whose name is.")
+    return _as_text(folder, "cache folder", "Set PERFCI_CACHE_DIR to a folder with a UTF-8 name.")
 
 
 def _as_text(folder: Path, what: str, advice: str) -> Path:

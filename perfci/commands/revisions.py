@@ -99,7 +99,7 @@ def _sides_of(repository: Repository, base: str, head: str) -> tuple[str, str]:
     if parted is None:
         raise UsageError(
             "no-fork-point",
-            f"{left} and {right or head} have no common commit in this clone",
+            f"{left} and {right or head} have no common ancestor in this clone",
             "Fetch more of their history (actions/checkout: `fetch-depth: 0`), or name a base.",
         )
     return parted, right if right and head == WORKING_TREE else head
@@ -250,7 +250,7 @@ class BaselineUpdate:
         """Return the error for a session that ended early."""
         return MeasureError(
             "interrupted",
-            "interrupted, so that this session is no baseline",
+            "interrupted: this session is not stored as a baseline",
             "Earlier sessions were stored." if self.written else "Nothing was stored.",
         )
 
@@ -273,7 +273,7 @@ def sides_of_report(path: Path) -> ExplainedSides:
     report = load_report(path)
     if report.base is None or not report.base.sha or not report.head.sha:
         raise UsageError(
-            "one-side", f"{path} is no report of two commits", "Name one that `compare` wrote."
+            "one-side", f"{path} is not a report of two commits", "Name one that `compare` wrote."
         )
     if report.base.dirty or report.head.dirty or "+" in report.benchmarks_of:
         raise UsageError(
@@ -304,7 +304,7 @@ def explain(
         on_base = {case.id for case in workplace.plan.sides[0].discovery.cases}
         for case in chosen:
             if case.id not in on_base:
-                why = f"perfci: {case.id} is on head alone: there is nothing to compare it with."
+                why = f"perfci: {case.id} exists only on head: nothing to compare it with."
                 project.caller.say(why, err=True)
         moved = None if rows is None else {row.case for row in rows}
         cases = tuple(
@@ -338,7 +338,7 @@ def require_two_sides(base: RequestedSide, head: RequestedSide) -> None:
     clean = ", and the working tree has no changes" if tree else ""
     raise UsageError(
         "same-sides",
-        f"base and head are the same commit, {commit.short}{clean}: there is nothing to compare",
+        f"base and head are the same commit, {commit.short}{clean}: nothing to compare",
         "Name another base, as in `perfci compare HEAD~1` or `perfci compare main`. To measure a "
         "commit against itself on purpose: `perfci calibrate`, or --allow-same-commit.",
     )

@@ -132,7 +132,7 @@ def sbatch_options(words: Sequence[str]) -> tuple[str, ...]:
         if name in {*_OWN, ""}:
             raise UsageError(
                 "sbatch-option",
-                f"--sbatch {word!r}: perfci sets this option itself, or it is none",
+                f"--sbatch {word!r}: perfci sets this option itself, or sbatch lacks it",
                 "Write options of sbatch by their long names, as in --sbatch partition=gpu.",
             )
         options.append(f"--{word.lstrip('-')}")
@@ -153,7 +153,7 @@ def _run_array(command: Sequence[str], folder: Path, shown: Callable[[int], None
             )
         except FileNotFoundError as error:
             raise OutsideError(
-                "slurm-failed", "there is no sbatch here", "Run this on a node that submits jobs."
+                "slurm-failed", "sbatch not found", "Run this on a node that submits jobs."
             ) from error
         try:
             while array.returncode is None:
@@ -215,17 +215,17 @@ def _collected(
             raise KeyboardInterrupt
         raise MeasureError(
             "no-shard-reported",
-            f"no shard has reported. The first one said last: {_last_lines(folder, 1, 6)}",
-            f"What they printed is in {folder}.",
+            f"no shard has reported. The first one's last lines: {_last_lines(folder, 1, 6)}",
+            f"The shards' output is in {folder}.",
         )
     notes = tuple(
-        f"Shard {number} of {count} is missing. It said last: {_last_lines(folder, number, 1)}"
+        f"Shard {number} of {count} is missing. Its last line: {_last_lines(folder, number, 1)}"
         for number in lost
     )
     there = [file for number, file in files.items() if number not in lost]
     merged = merge_reports(there, project.config.policy, outputs, expect=count, notes=notes)
     if lost:
-        project.caller.say(f"perfci: what the shards printed is in {folder}", err=True)
+        project.caller.say(f"perfci: the shards' output is in {folder}", err=True)
     else:
         shutil.rmtree(folder)
     return merged

@@ -26,7 +26,7 @@ from perfci.trend.events import group_events
 from perfci.trend.timelines import arrange, current_name, release_runs
 from perfci.version import VERSION
 
-_FIRST_TIME_NOTE = "No change was reported before: of the older ones, none counts as new."
+_FIRST_TIME_NOTE = "This is the first report, so older changes don't count as new."
 
 
 def report_trend(
@@ -122,7 +122,7 @@ def _branch_order(
     would make them all vanish. Then the recorded order counts, and a note says so.
     """
     if repository is None:
-        note = "There is no repository here: runs are in their recorded order, with no release."
+        note = "Not in a git repository: runs are in their recorded order, without releases."
         return _BranchOrder(name=wanted or "", notes=(note,))
 
     rev = _known(repository, wanted) if wanted else repository.default_base() or "HEAD"

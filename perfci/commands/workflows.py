@@ -38,7 +38,7 @@ _LABEL = re.compile(r"[A-Za-z][A-Za-z0-9._-]*")
 _BRANCH = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]*")
 _PATH = re.compile(r"[A-Za-z0-9._][A-Za-z0-9._/ -]*")
 _PYTHON = re.compile(r"3\.[0-9]{1,2}(\.[0-9]{1,2})?")
-_DIFFERS = " (differs from what would be written now; delete it to have it written again)"
+_DIFFERS = " (differs from init's current version; delete it to get that one)"
 WORKFLOWS = (
     "perfci.yml",
     "perfci-report.yml",
@@ -246,8 +246,8 @@ def require_folder(root: Path, folder: Path) -> None:
         raise UsageError(
             "outside-repository",
             f"{folder} lies outside the repository",
-            "Choose a folder inside it, and no link that leads out: what is written is to be part "
-            "of every commit.",
+            "Choose a folder inside it, and not a link that leads out: its files must be part of "
+            "every commit.",
         )
 
 
@@ -326,7 +326,7 @@ def _fit(pattern: re.Pattern[str], value: str, what: str) -> str:
         return value
     raise UsageError(
         "unfit-for-a-workflow",
-        f"{what} is {value!r}, which can't stand in a workflow as it is",
+        f"{what} is {value!r}, which a workflow can't contain",
         f"It must match {pattern.pattern}",
     )
 

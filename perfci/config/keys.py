@@ -128,8 +128,7 @@ class QuietTable(Struct, frozen=True, forbid_unknown_fields=True):
     gc: Annotated[
         bool,
         about(
-            "Collect Python's garbage before each burst, not in it; not where calls collect "
-            "garbage themselves."
+            "Collect Python's garbage before each burst, unless calls collect garbage themselves."
         ),
     ] = True
     threads: Annotated[bool, about("Set the number of threads (`OMP_NUM_THREADS` and so on).")] = (
@@ -181,7 +180,7 @@ class ProjectKeys(Struct, frozen=True):
     """Keys that ``Config`` keeps as they are written."""
 
     benchmarks: Annotated[Inside, about("The folder of benchmark files.", "perf")] = "benchmarks"
-    pattern: Annotated[FilePattern, about("Which files in it are read.", "test_speed_*.py")] = (
+    pattern: Annotated[FilePattern, about("The files in it that are read.", "test_speed_*.py")] = (
         "bench_*.py"
     )
     python: Annotated[
@@ -191,14 +190,14 @@ class ProjectKeys(Struct, frozen=True):
     launcher: Annotated[
         tuple[Text, ...],
         about(
-            "Words that go before Python where workers and builds start.",
+            "Words before Python in the command that starts workers and builds.",
             ["numactl", "--membind=0"],
         ),
     ] = ()
     python_path: Annotated[
         tuple[Inside, ...],
         written("a list of paths inside the repository, relative to its root"),
-        about("Folders of a side's tree that are imported from first.", ["libs/core"]),
+        about("Folders of a side's tree that come first on the import path.", ["libs/core"]),
     ] = (".", "src")
     installed: Annotated[
         tuple[Text, ...],
@@ -218,7 +217,7 @@ class ProjectKeys(Struct, frozen=True):
     ] = "shared"
     pytest_args: Annotated[
         tuple[Text, ...],
-        about("Arguments of pytest, where its tests are measured.", ["-c", "benchmark.ini"]),
+        about("Arguments of pytest for suites of pytest tests.", ["-c", "benchmark.ini"]),
     ] = ()
     build_timeout: Annotated[Duration, about("The longest time that `build` may take.", "1h")] = (
         1800.0
@@ -241,7 +240,7 @@ class ProjectKeys(Struct, frozen=True):
     project: Annotated[
         Name, about("Name of the repository's own history. Default: its first commit.", "mylib")
     ] = ""
-    why: Annotated[bool, about("`compare` looks into cases that moved.")] = True
+    why: Annotated[bool, about("`compare` explains cases that moved.")] = True
     aliases: Annotated[
         Mapping[str, Text],
         about("New names of renamed benchmarks or cases, by the old name.", {"encode": "encoder"}),
@@ -269,7 +268,7 @@ class MeasureSettings:
         int,
         about(
             "Rounds with an empty compile cache. Sides that generate the same code are `unchanged` "
-            "with any number; where the code differs, five or more can fail a build.",
+            "with any number; if the code differs, five or more can fail a build.",
             5,
             ge=1,
         ),
@@ -293,7 +292,7 @@ class MeasureSettings:
     residency: Annotated[
         Residency,
         about(
-            "`alternate`: one side's worker lives at a time, where memory isn't enough for both.",
+            "`alternate`: one side's worker lives at a time; for work that fits in memory once.",
             "alternate",
         ),
     ] = "together"

@@ -140,7 +140,7 @@ def own_table(content: Mapping[str, Any], where: str) -> tuple[Any, str]:
     tool = content.get("tool", {})
     if not isinstance(tool, dict) or not isinstance(tool.get("perfci", {}), dict):
         name = "tool.perfci" if isinstance(tool, dict) else "tool"
-        raise UsageError("bad-configuration", f"{where}: `{name}` is no table", "Write a table.")
+        raise UsageError("bad-configuration", f"{where}: `{name}` is not a table", "Write a table.")
     for name in (*content, *(f"tool.{name}" for name in tool)):
         plain = re.sub(r"^tool\.|[\W_]", "", name.lower())
         misnamed = name != "tool.perfci" and get_close_matches(plain, ["perfci"], 1, 0.82)

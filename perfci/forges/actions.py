@@ -25,7 +25,7 @@ _NAME_IT = "Run it in a workflow (GITHUB_EVENT_PATH), or name the pull request: 
 
 
 class NothingToPost(Exception):
-    """There is nothing to post to, which is no error. Its text is the reason."""
+    """Nothing to post to, which is not an error. The text is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def _full_sha(text: str, name: str) -> str:
     if SHA.fullmatch(text) is None:
         raise UsageError(
             "bad-sha",
-            f"{name}: {clean_line(text, 80)!r} is no commit's SHA",
+            f"{name}: {clean_line(text, 80)!r} is not a commit's SHA",
             "Give all its 40 hexadecimal digits: git rev-parse HEAD",
         )
     return text
@@ -160,7 +160,7 @@ class _ActionsEvent:
 
 
 def read_event(text: str | bytes, name: str) -> PostTarget:
-    """Return what the event in ``text`` is about. UsageError, with ``name``, if it is no event.
+    """Return what the event in ``text`` is about. UsageError, with ``name``, if it is not an event.
 
     Raises NothingToPost if it is about no pull request and no merge group.
     """
@@ -177,11 +177,11 @@ def read_event(text: str | bytes, name: str) -> PostTarget:
         if number < 1:  # 0 is how ``PostTarget`` says that GitHub is to be asked
             raise _bad_event(name, f"its pull request is number {number}")
         return PostTarget(_full_sha(head.sha, name), number, own=event.is_own(head.repo))
-    raise NothingToPost("this event has no pull request")
+    raise NothingToPost("this event is not about a pull request")
 
 
 def _bad_event(name: str, why: str) -> UsageError:
-    return UsageError("bad-event", f"{name} is no event of GitHub Actions: {why}", _NAME_IT)
+    return UsageError("bad-event", f"{name} is not an event of GitHub Actions: {why}", _NAME_IT)
 
 
 def _of_a_run(event: _ActionsEvent, run: _WorkflowRun, name: str) -> PostTarget:

@@ -339,7 +339,7 @@ def _parsed(answer: requests.Response, kind: type[T], request: str) -> T:
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise OutsideError(
             "strange-answer",
-            f"{request} was answered with what GitHub never says: {clean_line(str(error))}",
+            f"{request} got an answer that GitHub never gives: {clean_line(str(error))}",
             "Is GITHUB_API_URL the address of GitHub's API? A proxy may have answered.",
         ) from error
 
@@ -426,7 +426,7 @@ def _named(repository: str | None) -> str:
     if repository is None or _REPOSITORY.fullmatch(repository) is None:
         raise UsageError(
             "no-repository",
-            f"{repository!r} is no repository" if repository else "no repository is named",
+            f"{repository!r} is not a repository" if repository else "the repository is not named",
             "Give --repository OWNER/NAME, or set GITHUB_REPOSITORY.",
         )
     return repository

@@ -176,7 +176,7 @@ def _lines(text: str) -> list[str]:
 def set_check(client: GitHubClient, head_sha: str, check: CheckContent) -> str:
     """Set the check run of ``head_sha``, and return what was done.
 
-    If a job has set a check of this name, which is no verdict, the check is a failure.
+    If a job has set a check of this name, which is not a verdict, the check is a failure.
     """
 
     def look_and_write() -> str:
@@ -186,7 +186,7 @@ def set_check(client: GitHubClient, head_sha: str, check: CheckContent) -> str:
                 run = other
             elif not (other.external_id or "").startswith(_IDENTITY):
                 title = (
-                    f"a job called `{CHECK}` is on this commit, and is no verdict; {check.title}"
+                    f"a job called `{CHECK}` is on this commit and is not a verdict; {check.title}"
                 )
                 shown = replace(
                     check, conclusion="failure", title=clean_line(title, _LONGEST_TITLE)
@@ -221,7 +221,7 @@ def unreadable_content(why: str, head: MeasuredHead, url: str, attempt: str) -> 
 
     A failure: an earlier, readable report of the same commit may have left a success.
     """
-    summary = f"There is no report of this commit that can be read: {escape(why, 1000)}"
+    summary = f"No report of this commit can be read: {escape(why, 1000)}"
     check = CheckContent("", "failure", f"error: {why}", summary, url=url)
     return _identified(check, head, attempt)
 
@@ -262,7 +262,7 @@ def verdict_title(reports: Sequence[Report]) -> str:
 
 
 def _flaws(report: Report) -> tuple[str, ...]:
-    """Return the reasons why this is no measurement of the whole pull request.
+    """Return the reasons why this is not a measurement of the whole pull request.
 
     Missing shards are left out, because the verdict's first reason names them.
     """

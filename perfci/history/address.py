@@ -51,7 +51,7 @@ def parse_address(url_or_path: str) -> HistoryAddress:
     if url.drivername not in {"postgres", "postgresql", "postgresql+psycopg"}:
         raise _unclear(f"perfci keeps histories in files and PostgreSQL, not `{url.drivername}`")
     if "@" in (url.host or ""):
-        raise _unclear("there is an @ in its password or its host")
+        raise _unclear("its password or host contains an @")
     if not url.database:
         raise _unclear("no database is named")
     passwords = (value for name, value in url.query.items() if "password" in name)

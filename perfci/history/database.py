@@ -313,7 +313,7 @@ def _make(path: Path) -> None:
 def _missing(shown: str) -> UsageError:
     return UsageError(
         "no-history",
-        f"there is no history at {shown}",
+        f"history not found: {shown}",
         "`perfci run --record` begins one; --history, PERFCI_HISTORY or `history` in "
         "[tool.perfci] say where it is.",
     )
@@ -349,5 +349,5 @@ def damaged(shown: str, why: str) -> DamagedFile:
     return DamagedFile(
         "damaged-file",
         f"the history {shown} is damaged: {why}",
-        "Restore it from a copy, or move it away and import an export; it is left as it is.",
+        "Restore it from a copy, or move it away and import an export. perfci doesn't change it.",
     )

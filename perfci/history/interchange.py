@@ -141,7 +141,7 @@ def form_of(path: Path) -> str:
     """Return ``sqlite`` or ``export`` for a history's file, else "". OSError if unreadable."""
     if not path.is_file():  # opening a pipe would wait for its writer; stat() raises if missing
         path.stat()
-        raise OSError(None, "it is no regular file", str(path))
+        raise OSError(None, "not a regular file", str(path))
     with path.open("rb") as file:
         beginning = file.read(len(BEGINNING))
     if beginning.startswith(_SQLITE):

@@ -124,7 +124,7 @@ def require_recordable(run: RecordedRun) -> None:
 
 def _reasons_against(run: RecordedRun) -> Iterator[str]:
     if not run.id or not run.measured_at or not run.environment.key:
-        yield "it has no id, no environment or no time"
+        yield "its id, environment or time is missing"
     try:
         from_text(run.measured_at)
     except NoTime:

@@ -186,7 +186,7 @@ class OpenHistory:
                 "other-project",
                 f"{self.shown} is the history of another project, {owner}; this one is {project}",
                 "Series of one name would be mixed: give this project a file, a database or a "
-                "PostgreSQL schema of its own (docs/history.md). Where both are one project: "
+                "PostgreSQL schema of its own (docs/history.md). If both are one project: "
                 f'project = "{owner}" in [tool.perfci].',
             )
 

@@ -174,5 +174,5 @@ WORDS: Words = {
     "graph-new": lambda *, kind, reason: f"new {kind.replace('_', ' ')}: {reason}",
     "graph-gone": lambda *, kind, reason: f"no {kind.replace('_', ' ')} any more: {reason}",
     "graph-nodes": _nodes,
-    "graph-kernels": "Inductor generates {before} → {after} kernels: what it fuses has changed",
+    "graph-kernels": "Inductor generates {before} → {after} kernels: its fusions changed",
 }

@@ -192,7 +192,7 @@ def differences(base: Sequence[Recorded], head: Sequence[Recorded]) -> Iterator[
         {row[0]: _Module(*row) for row in recorded["modules"]} for recorded in (base[0], head[0])
     )
     new, gone = list(_entries(after, before)), list(_entries(before, after))
-    for entry in tuple(new):  # what replaces an import in the same time is no difference
+    for entry in tuple(new):  # a replacement that takes the same time is not a difference
         like = (old for old in gone if _takes_as_long(entry, old))
         if (old := next(like, None)) is not None:
             new.remove(entry)

@@ -49,7 +49,7 @@ _BUILD = (
 )
 _INSIDE = (
     "Let `build` write into the tree, its current folder, and benchmarks below TMPDIR. Elsewhere "
-    "both sides run what was written last."
+    "both sides run the last version written."
 )
 _HARNESS = f"{Path(perfci.__file__).resolve().parent}/"
 
@@ -329,7 +329,7 @@ def lacking_advice(message: str, tree: str, python_path: Collection[str], python
     in_tree = _folder_with(tree, top) is not None
     if in_tree and name != top:
         return (
-            f"This commit lacks `{name}`. A checkout has no files that git ignores: commit it, or "
+            f"This commit lacks `{name}`. A checkout lacks files that git ignores: commit it, or "
             "have `build` in [tool.perfci] write it"
         )
     if in_tree or name != top:

@@ -148,7 +148,7 @@ class _ListingWorker:
             worker.stage = "done"
         except WorkerEnded as ended:
             if ended.failure.kind == "timeout" and within_s < timeout:
-                message = f"{ended.failure.message}, half of what was left of the budget"
+                message = f"{ended.failure.message}, half of the remaining budget"
                 raise WorkerEnded(
                     replace(ended.failure, kind=CUT_SHORT, message=message)
                 ) from ended
@@ -243,14 +243,13 @@ def require_cases(plan: SessionPlan, notes: Sequence[str]) -> None:
         if cut is not None:
             raise NoTimeToImport(
                 "no-time-to-import",
-                f"no benchmark file in {where} was imported in the time there was; {cut.case}: "
-                f"{cut.message}",
-                f"{cut.log_tail}\nRaise --budget (imports may take half of it); where an import "
-                "hangs, mend it.".strip(),
+                f"no benchmark file in {where} was imported in time; {cut.case}: {cut.message}",
+                f"{cut.log_tail}\nRaise --budget (imports may take half of it), or mend the import "
+                "that hangs.".strip(),
             )
         advice = "Fix the import"
         if first.kind == "timeout":
-            advice = "Mend what hangs there, or raise `timeout` in [tool.perfci]"
+            advice = "Mend the code that hangs there, or raise `timeout` in [tool.perfci]"
         elif lacking := lacking_advice(
             first.message, str(plan.head.root), plan.config.python_path, plan.head.side.python
         ):
@@ -264,7 +263,7 @@ def require_cases(plan: SessionPlan, notes: Sequence[str]) -> None:
     if not (plan.head.root / where).exists():
         raise UsageError(
             "no-benchmarks",
-            f"no benchmarks in {where}: head has no such folder",
+            f"no benchmarks in {where}: head lacks this folder",
             "Set `benchmarks` in [tool.perfci], or begin with `perfci init`.",
         )
     raise UsageError(

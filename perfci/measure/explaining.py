@@ -69,7 +69,7 @@ def explain_case(
             found = [*instrument.differences(base.recorded[name], head.recorded[name])]
             _require_sound(found)
         except Exception as error:  # noqa: BLE001 (what a benchmark's process sent may be anything)
-            unavailable[name] = f"what it recorded can't be read ({type(error).__name__})"
+            unavailable[name] = f"its record can't be read ({type(error).__name__})"
             continue
         differences += found
     changed = workplace.plan.differences.lines_of("head")
@@ -205,7 +205,7 @@ def _require_sound(differences: Iterable[Difference]) -> None:
     for difference in differences:
         words(difference)
         if difference.line < 0 or "\0" in difference.file:
-            raise ValueError(f"{difference.file!r} has no line {difference.line}")
+            raise ValueError(f"line {difference.line} is beyond the end of {difference.file!r}")
 
 
 def _is_worth_a_why(row: Comparison) -> bool:
@@ -234,8 +234,8 @@ def explain_moved(
     notes = []
     if len(moved) > MOST_LOOKED_INTO:
         notes.append(
-            f"{MOST_LOOKED_INTO} of {len(moved)} cases that moved were looked into, those that "
-            "moved most; `perfci explain` looks into the others."
+            f"{MOST_LOOKED_INTO} of {len(moved)} cases that moved were explained, those that moved "
+            "most; `perfci explain` explains the others."
         )
     by_case = {state.case.id: state for state in states if not state.failures}
     explained = []
@@ -247,7 +247,7 @@ def explain_moved(
             why = explain_case(workplace, state, rows_of_case, within_s=EXPLAIN_S)
             explained.append(why)
     except KeyboardInterrupt:
-        notes.append("Interrupted while it was looked into why cases moved: some have no why.")
+        notes.append("Interrupted while explaining: some changed cases have no explanation.")
     finally:
         measuring_ended()
     explanations = (why for why in explained if why.differences or why.untold)

@@ -88,7 +88,7 @@ def _untouched(plan: SessionPlan, cases: tuple[Case, ...]) -> SessionResult:
     states = tuple(case_states(cases, [side.name for side in plan.sides]))
     for state in states:
         state.untouched = True
-    note = "Only prose and tests changed, so nothing was measured. --all measures all the same."
+    note = "Only prose and tests changed, so nothing was measured. --all measures anyway."
     return SessionResult(states, 0.0, 0.0, rounds=0, ended="done", notes=(note,))
 
 
@@ -153,7 +153,7 @@ class Session:
         except BudgetEnded:
             return "budget", []
         except KeyboardInterrupt:
-            return "interrupted", ["Interrupted: this is what was measured until then."]
+            return "interrupted", ["Interrupted: the report has the results until then."]
         except TreeDeleted:
             note = "The session ended early: a benchmark deleted the tree it is measured in."
             return "tree-deleted", [note]
@@ -384,8 +384,8 @@ def _written_trees(plan: SessionPlan) -> Iterator[Failure]:
         if written:
             message = (
                 f"{first_of([f'`{name}`' for name in written], 3)} of {side}'s tree changed while "
-                "it was measured: what ran isn't only that commit's code\n"
-                "Let benchmarks, and what they call, write below TMPDIR; what a build leaves in "
-                "the tree belongs in .gitignore."
+                "it was measured, so other code than that commit's may have run\n"
+                "Let benchmarks write below TMPDIR, and list files that a build leaves in the tree "
+                "in .gitignore."
             )
             yield Failure(written[0], side, "finish", WRONG_CODE, message)

@@ -58,8 +58,8 @@ class TreeDeleted(UnfitBenchmark):
         """Return the error for the tree in the folder ``root``."""
         return cls(
             "deleted-tree",
-            f"a benchmark deleted what it is measured in: {root}, or files of it",
-            "Let benchmark files, and what they call, delete only what they made, below TMPDIR.",
+            f"a benchmark deleted its own tree, {root}, or files of it",
+            "Let benchmarks delete only files that they made, below TMPDIR.",
         )
 
 

@@ -416,7 +416,7 @@ def _without_threads(plan: SessionPlan) -> Iterator[str]:
     """Yield the note that more threads show nothing, if torch is used on one core."""
     known = any("torch_threads" in side.discovery.facts for side in plan.sides)
     if len(plan.cores.workers) == 1 and known:
-        yield "Workers have one core: what torch's number of threads costs can't show (`cores`)."
+        yield "Workers have one core, so effects of torch's number of threads can't show (`cores`)."
 
 
 @contextmanager

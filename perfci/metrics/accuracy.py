@@ -127,7 +127,7 @@ def _parts(values: Mapping[str, Any], references: Mapping[str, Any]) -> Parts:
         odd = sorted(values.keys() ^ references.keys())
         raise AccuracyMismatch(f"the outputs differ in structure, first at `output{odd[0]}`")
     if not any(isinstance(leaf, (torch.Tensor, float, int)) for leaf in values.values()):
-        raise AccuracyUnsupported("there is no tensor or number in the output to compare")
+        raise AccuracyUnsupported("the output contains no tensor or number to compare")
     pairs: dict[str, tuple[dict[str, Any], dict[str, Any]]] = defaultdict(lambda: ({}, {}))
     for path, pair in ((path, (leaf, references[path])) for path, leaf in values.items()):
         if all(map(_is_floating, pair)):
@@ -185,7 +185,7 @@ def _require_equal(where: str, candidate: Any, reference: Any) -> None:
             for leaf in (candidate, reference)
         )
         raise AccuracyMismatch(
-            f"`{where}` ({' and '.join(shown)} in the reference) differs, where it has to be equal"
+            f"`{where}` ({' and '.join(shown)} in the reference) differs but must be equal"
         )
 
 

@@ -281,7 +281,7 @@ class Memory(Collector):
             return
         now, peak = resident("VmRSS"), resident("VmHWM")
         if now is None or peak is None:
-            self._why_missing = f"this kernel has no high-water mark in {_STATUS}"
+            self._why_missing = f"this kernel reports no peak memory in {_STATUS}"
         elif peak > now + _SLACK:
             self._why_missing = "the kernel didn't reset the high-water mark"
 
@@ -296,7 +296,7 @@ class Memory(Collector):
             return _no_growth(why)
         allocated = device.allocated if device else host_allocated()
         if allocated is None:
-            return _no_growth("this C library doesn't say what is allocated")
+            return _no_growth("this C library doesn't report allocated memory")
 
         def settled() -> float:
             self.scene.collect()  # garbage isn't a leak

@@ -30,13 +30,13 @@ class BenchmarkMetrics(Collector):
             except (TypeError, ValueError) as error:
                 raise Unusable(
                     "not_a_number",
-                    f"the metric `{name}` gave {repr(value)[:80]}, which is no number",
+                    f"the metric `{name}` gave {repr(value)[:80]}, which is not a number",
                 ) from error
             if math.isfinite(number):
                 values[name] = number
             else:
                 missing[name] = f"the benchmark gave {number}"
-        warnings = tuple(f"{name} has no value: {why}" for name, why in missing.items())
+        warnings = tuple(f"{name} is missing: {why}" for name, why in missing.items())
         return Reading(values, missing, warnings=warnings)
 
 

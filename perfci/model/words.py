@@ -121,15 +121,15 @@ def _two_speeds(
 
 def _nothing_exercised(*, names: str, more: int = 0) -> str:
     files = f"{names} and {more} more" if more else names
-    return f"no case used what differs ({files}), so write a benchmark that does"
+    return f"no case used the changed files ({files}): write a benchmark that does"
 
 
 _Words = Mapping[str, str | Callable[..., str]]
 _COARSE_REMARKS: _Words = {
     "one-session-of-spread": "one session in the baseline: variance between sessions is unknown",
     "below-floor": "values below {floor:g} count as {floor:g}",
-    "no-ratio": "one side is zero or below: there is no ratio",
-    "no-ratio-of-mean": "base's mean is not above zero: there is no ratio",
+    "no-ratio": "one side is zero or below, so no ratio exists",
+    "no-ratio-of-mean": "base's mean is not above zero, so no ratio exists",
 }
 """Remarks on numbers that are too coarse, which the way of measuring is to blame for."""
 _OTHER_REMARKS: _Words = {
@@ -236,7 +236,7 @@ _OTHER_METHOD: _Words = {
     ),
     "no-pairs": "no pairs: no test is possible",
     "one-pair": "only one pair: a test needs at least 2",
-    "no-values-on-one-side": "one side has no values: no test is possible",
+    "no-values-on-one-side": "values of one side are missing: no test is possible",
     "one-value-on-one-side": "one side has a single value: a test needs at least 2",
     "one-session": "a baseline of one session says nothing about the variance between sessions",
     "only-pairs": "head was measured alone",
@@ -252,7 +252,7 @@ _OTHER_METHOD: _Words = {
     "out-of-range": ("a value is above {largest:g}, or below its inverse: no test is possible"),
     "base-only": "only base has a value: {why}",
     "partly-lost": "{lacking} of {workers} workers of head have no value: {why}",
-    "no-value": "{metric} has no value on base: {why}",
+    "no-value": "{metric} is missing on base: {why}",
     "no-graph": "torch.compile produced no graph on {side}: all of it runs in eager mode",
     "left-out": "head's benchmark no longer reports it: its `metrics=` omits it",
     "unreported": "the default branch has this benchmark, and the report does not",
@@ -307,7 +307,7 @@ WORDS: _Words = {
     "same-code": "both sides compiled the same graphs to the same code",
     "coarser-output": "`{where}` is {head}, was {base}",
     "more-in-eager": "more of {side} runs in eager mode: it has more graph breaks",
-    "less-in-graphs": "either head calls less, or it compiles less of what it calls",
+    "less-in-graphs": "head calls less, or compiles less of its calls",
     NOTHING_EXERCISED: _nothing_exercised,
     "harmless": "only prose and tests changed",
     "moved-in-one-round": "it had one round, in which it moved by more than the threshold here",
@@ -327,7 +327,7 @@ WORDS: _Words = {
     ),
     "server-python": "the sides run different Pythons",
     "server-plugins": "the sides have different {what} installed",
-    "server-unknown": "what {side} imports is not known",
+    "server-unknown": "the imports of {side} are not known",
     "server-failed": "a library cannot be imported by itself: {message}",
     "server-module": "{side} has another `{module}`",
     "server-environment": "{side} sets the variable {variable} as it is imported",
@@ -438,7 +438,7 @@ REASONS: _Words = {
     "no-number": "{case}: {metric}{because}",
     "failed": "{case}: {why}",
     "failed-on-both-sides": "{case}: fails on both sides: {why}",
-    "failed-on-base": "{case}: fails on base alone, which has it: {why}",
+    "failed-on-base": "{case}: fails on base, although base has it: {why}",
     LOOKS_SLOWER: _undecided,
     "undecided": _undecided,
     "not-comparable": "{case}: not comparable{because}",

@@ -28,7 +28,7 @@ def headline(calibration: Calibration) -> str:
     rows = [row for row in calibration.seen if row.metric == _MAIN]
     known = sorted((row.detectable, row.case) for row in rows if row.detectable is not None)
     if not known:
-        return "this machine sees nothing yet"
+        return "nothing can be detected yet"
     text = f"this machine sees {_share(known[0][0])} on {known[0][1]}"
     if len(known) > 1:
         text += f" and {_share(known[-1][0])} on {known[-1][1]}, the least and the most"

@@ -117,7 +117,7 @@ def clean_json(text: str) -> Clean:
     """Return JSON with the same values, with invisible characters and commands as escapes.
 
     Only strings change: outside them JSON has no ``##[``, and nothing invisible but blanks. No line
-    of JSON begins with a colon, so ``::`` is no command in it.
+    of JSON begins with a colon, so ``::`` is not a command in it.
     """
     return Clean(_MAYBE_UNSEEN.sub(_spelled, text.replace("##[", "##\\u005b")))
 

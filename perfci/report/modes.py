@@ -22,7 +22,7 @@ from perfci.units import format_share, format_value
 
 EAGER = "eager"
 ALPHA = 0.01
-"""Chance that a table recommends a mode that is no faster than eager."""
+"""Chance that a table recommends a mode that is not faster than eager."""
 _ID = re.compile(r"([^\[\]]+)\[([^\[\]]*)\]")
 _AXIS = "mode="
 _LATENCY = "latency_p50"

@@ -102,7 +102,7 @@ def _require_schema(schema: Any, name: str) -> None:
     named = f"its schema is {str(schema)[:100]!r}" if schema else "it names no schema"
     raise DamagedFile(
         "other-schema",
-        f"{name} is no report this perfci can read: {named}",
+        f"{name} is not a report that this perfci can read: {named}",
         f"Name a file that --json of a perfci that writes {REPORT_SCHEMA} wrote.",
     )
 
@@ -213,11 +213,11 @@ def _flaws_of_row(row: Comparison) -> Iterator[str]:
             yield f"it is `{row.status}`, and {side} has numbers"
     if row.method == "none" and row.status in ("regressed", "improved", "unchanged"):
         yield f"it is `{row.status}`, and was not compared"
-    yield from (f"{name} is no number that a measurement gives" for name in _impossible(row))
+    yield from (f"{name} is not a number that a measurement gives" for name in _impossible(row))
 
 
 def _impossible(row: Comparison) -> Iterator[str]:
-    """Yield the row's fields whose numbers are none of their kind."""
+    """Yield the row's fields whose numbers are impossible."""
     for name in ("p", "p_adjusted", "welch_p"):
         if not 0.0 <= (getattr(row, name) or 0.0) <= 1.0:
             yield name

@@ -37,7 +37,7 @@ BLAME: dict[Cause, str] = {
     "code": "what differs between the sides",
     "noise": "variance between processes",
     "machine": "something else ran, or the machine throttled",
-    "method": "how it was measured: too little, too coarse, or not alike",
+    "method": "how it was measured: too few rounds, too coarse, or not comparable",
 }
 """The meaning of each cause but the empty one."""
 

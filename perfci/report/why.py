@@ -11,7 +11,7 @@ from perfci.model.report import Report
 from perfci.report.rows import Row, metric_words
 from perfci.verdict.why import leading
 
-UNEXPLAINED = "nothing that differs inside explains it"
+UNEXPLAINED = "no difference inside explains it"
 
 
 @dataclass(frozen=True, slots=True)

@@ -151,7 +151,7 @@ def paired_t(
     the difference is a log ratio.
     """
     if len(base) != len(head):
-        raise ValueError(f"{len(base)} values on base and {len(head)} on head are no pairs")
+        raise ValueError(f"{len(base)} values on base and {len(head)} on head are not pairs")
     differences = [after - before for before, after in zip(base, head, strict=True)]
     if not differences:
         return TTest(None, warnings=(finding("no-pairs"),))
@@ -211,7 +211,7 @@ def welch_t(
     ``SE⁴ / Σ (s²/n)² / (n - 1)`` (Welch 1947, Biometrika 34:28-35; Satterthwaite 1946,
     Biometrics Bulletin 2:110-114), computed from each side's share of ``SE²``, because its square
     could over- or underflow. Assumes all values independent: workers, never iterations.
-    A side without any spread is no evidence: its variance is not known.
+    The variance of a side without any spread is not known.
     """
     problem = _problem(base, head)
     if problem is not None:

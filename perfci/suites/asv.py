@@ -183,7 +183,7 @@ def _require(package: str, reason: str) -> None:
     if find_spec(package) is None:
         raise BenchmarkError(
             f"no-{package.replace('_', '-')}",
-            f"{reason}, and {sys.executable} has no {package}",
+            f"{reason}, and {sys.executable} lacks {package}",
             f"Install it there: `{sys.executable} -m pip install {package}`. Or name the Python "
             "that has it: `python` in [tool.perfci].",
         )

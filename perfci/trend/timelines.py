@@ -221,7 +221,7 @@ def _elsewhere_notes(loaded: LoadedHistory, rows: NDArray[Any], branch: str) -> 
     names = [f"{name} ({count:,})" for name, count in runs.most_common()]
     note = (
         f"{counted(runs.total(), 'run')} of other branches left out: {first_of(names, 5)}. "
-        "`--branch NAME` shows those of one."
+        "`--branch NAME` shows another branch."
     )
     return [note] if runs else []
 

@@ -94,7 +94,7 @@ def compare_case(
                 row = replace(row, caveat=throttled or row.caveat)
             rows.append(replace(row, disturbance=disturbance))
         elif before.values and head and (empty.gate == "fail" or metric.name not in METRICS):
-            why = _reason_for_lack(metric.name, head) or "head's workers reported none"
+            why = _reason_for_lack(metric.name, head) or "head's workers did not report it"
             lost = finding("base-only", why=why)
             if after.values:
                 without = len(head) - len(after.values)

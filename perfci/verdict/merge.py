@@ -79,7 +79,7 @@ def _shard(name: str, report: Report, *, alone: bool) -> Shard:
     if not report.shard:
         raise UsageError(
             "not-one-report",
-            f"{name} is a whole report, and not the only one of {report.environment.key!r}",
+            f"{name} is a whole report, but not the only one of {report.environment.key!r}",
             "Measure the parts with `--shard 1/2` and `--shard 2/2`.",
         )
     try:
@@ -99,7 +99,7 @@ def _require_alike(named: Sequence[Named], traits: _Traits, advice: str) -> None
             if trait(first) != trait(report):
                 raise UsageError(
                     "not-one-report",
-                    f"{name} and {other} are no parts of one report: "
+                    f"{name} and {other} are not parts of one report: "
                     f"{what} is {trait(first)!r} and {trait(report)!r}",
                     advice,
                 )

@@ -52,7 +52,7 @@ class ShardCases:
     def reports(self, case: str) -> bool:
         """Say whether this part reports ``case``.
 
-        A name that is no case of head (a file that can't be imported, a removed benchmark) is
+        A name that is not a case of head (a file that can't be imported, a removed benchmark) is
         reported by the first shard only, so that a merged report has it once.
         """
         if self.shard is None or self.shard.number == 1:

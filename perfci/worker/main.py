@@ -163,8 +163,8 @@ def _look_and_check(watch: CodeWatch | None) -> None:
     except OSError as error:
         raise Unusable(
             WRONG_CODE,
-            f"what this worker ran isn't known: it could not be written down ({error.strerror})\n"
-            "Leave the session's files (below TMPDIR's parent) as they are, with room to grow.",
+            f"this worker's record of the code it ran could not be written ({error.strerror})\n"
+            "Don't change the session's files (below TMPDIR's parent), and leave free space there.",
         ) from error
 
 

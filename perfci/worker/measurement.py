@@ -175,7 +175,7 @@ class _Measuring:
         self.copies.require_none()
         if self._start.compiler_ns and not scene.compiled():
             # a fresh process would not have imported the compiler, which this process has
-            raise Unusable(UNLIKE_FRESH, "neither set-up nor the first call compiled anything")
+            raise Unusable(UNLIKE_FRESH, "set-up and the first call compiled nothing")
         scene.peak_at_start = resident("VmHWM")
         scene.device = device
         if not device:

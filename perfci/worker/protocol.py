@@ -264,7 +264,7 @@ def _text(error: BaseException) -> str:
     try:
         return str(error) or type(error).__name__
     except Exception as second:  # noqa: BLE001 (a user's own __str__)
-        return f"{type(error).__name__}, whose text can't be had ({type(second).__name__})"
+        return f"{type(error).__name__}, whose text can't be read ({type(second).__name__})"
 
 
 def _place(error: BaseException, roots: Sequence[str]) -> str:

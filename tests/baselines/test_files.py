@@ -190,7 +190,7 @@ def test_what_is_no_regular_file_is_damaged_and_does_not_hang(store: BaselineSto
     (path,) = store.save_run(run(CASE), "one")
     path.unlink()
     os.mkfifo(path)
-    with pytest.raises(OutsideError, match="no regular file"):
+    with pytest.raises(OutsideError, match="not a regular file"):
         store.load_all(HERE.key)
 
 

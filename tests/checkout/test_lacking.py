@@ -45,7 +45,7 @@ def test_a_missing_object_is_told_with_gits_words(project: Project, lost: str) -
 
 @pytest.mark.parametrize("rev", ["nothing", "1" * 40])
 def test_what_no_clone_has_to_have_is_no_damage(project: Project, rev: str) -> None:
-    with pytest.raises(UsageError, match="is no commit"):
+    with pytest.raises(UsageError, match="is not a commit"):
         open_repository(project.folder).resolve(rev)
 
 

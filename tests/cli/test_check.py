@@ -184,7 +184,7 @@ def test_list_show_diff_and_remove(stored: Project) -> None:
     assert stored.perfci("baseline", "remove", key, "steady").code == 0
     assert "steady" not in stored.perfci("baseline", "list").out
     nowhere = stored.perfci("baseline", "diff", key, "nope")
-    assert "there are no baselines of environment nope" in nowhere.without_traceback().err
+    assert "no baselines of environment nope" in nowhere.without_traceback().err
     unknown = stored.perfci("baseline", "show", "stedy").without_traceback()
     assert unknown.code == 2
 

@@ -43,7 +43,7 @@ def merged(project: Project, *reports: Report, damage: Damage | None = None) -> 
     [
         (lambda plain: plain["timing"].update(measured_s=1e308), "measured_s took 1e+308"),
         (lambda plain: plain["timing"].update(rounds=(1 << 63) - 1), "rounds took"),
-        (in_all_rows("df", 5e-324), "df is no number"),
+        (in_all_rows("df", 5e-324), "df is not a number"),
     ],
 )
 def test_numbers_that_cannot_be_merged_are_damage(

@@ -74,7 +74,7 @@ def test_a_change_that_no_case_uses_is_said_first_and_no_pass_under_strict(
     assert finding["arguments"] == {"names": "unused.py", "more": 0}
     done = settled.perfci("compare", "HEAD~1", "HEAD", "--strict")
     assert done.code == 3
-    assert "inconclusive — no case used what differs" in done.text
+    assert "inconclusive — no case used the changed files" in done.text
 
 
 def test_of_prose_and_tests_nothing_is_measured_but_with_all(settled: Project) -> None:

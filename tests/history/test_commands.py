@@ -184,7 +184,7 @@ def test_the_option_goes_before_the_variable_and_that_before_the_configuration(
     inner.mkdir(exist_ok=True)
     export = ("history", "export")
     missing = project.perfci(*export)
-    assert (missing.code, "there is no history at" in missing.err) == (2, True)
+    assert (missing.code, "history not found" in missing.err) == (2, True)
     assert "perf/kept.sqlite" in missing.err
     below = subprocess.run(
         [sys.executable, "-m", "perfci", *export],

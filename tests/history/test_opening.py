@@ -57,7 +57,7 @@ def test_a_history_of_another_schema_is_refused_and_left_as_it_is(place: str, nu
 
 def test_a_missing_history_is_made_only_for_who_records(place: str) -> None:
     with (
-        pytest.raises(UsageError, match="there is no history at"),
+        pytest.raises(UsageError, match="history not found"),
         open_history(place, create=False),
     ):
         pass

@@ -53,7 +53,7 @@ def test_an_importer_of_another_distribution_is_used_by_what_it_recognises(
 @pytest.mark.parametrize(
     ("source", "why"),
     [
-        ("TOOL = 'broken'", "it has no `COMPANIONS`, `recognised`, `read`"),
+        ("TOOL = 'broken'", "it lacks `COMPANIONS`, `recognised`, `read`"),
         ("raise RuntimeError('no licence')", "RuntimeError: no licence"),
         ("import a_module_that_is_not_there", "ModuleNotFoundError"),
     ],

@@ -73,5 +73,5 @@ def test_a_benchmark_without_statistics_failed() -> None:
     file["benchmarks"][0] |= {"stats": None, "fullname": "b.py::test_x", "params": None}
     file["benchmarks"].append(7)
     foreign = read(file)
-    assert only_run(foreign).failed == {"b.py::test_x": "it has no statistics: it failed"}
+    assert only_run(foreign).failed == {"b.py::test_x": "it failed: its statistics are missing"}
     assert "got `int`" in why(foreign, "benchmark 6")

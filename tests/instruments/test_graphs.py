@@ -58,5 +58,5 @@ def side(kernels: int | None, *nodes: tuple[str, int]) -> list[Any]:
 
 def test_kernels_have_the_only_line_that_differs() -> None:
     *_, kernels = differences(side(1, ("relu", 3)), side(3, ("relu", 3), ("squash", 4)))
-    assert words(kernels) == "Inductor generates 1 → 3 kernels: what it fuses has changed"
+    assert words(kernels) == "Inductor generates 1 → 3 kernels: its fusions changed"
     assert (kernels.file, kernels.line) == ("model.py", 4)

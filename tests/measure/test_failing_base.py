@@ -62,7 +62,7 @@ def fail_base(workers: Simulated, kind: str, message: str, *, in_round: int) -> 
         ("timeout", "no answer within 20 s"),
         ("out_of_memory", "ended by the kernel"),
         ("AttributeError", "module 'lib' has no attribute 'renamed'"),
-        ("no_time", "no answer within 3 s, half of what was left of the budget"),
+        ("no_time", "no answer within 3 s, half of the remaining budget"),
     ],
 )
 def test_a_case_that_base_has_and_fails_is_not_decided(

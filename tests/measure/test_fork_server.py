@@ -42,7 +42,7 @@ def test_a_name_that_a_side_has_from_elsewhere_is_left_to_each_side() -> None:
 @pytest.mark.parametrize(
     ("head", "reason"),
     [
-        (replace(side("torch"), imports={}), "what head imports is not known"),
+        (replace(side("torch"), imports={}), "the imports of head are not known"),
         (replace(side("torch"), devices=("tpu",)), "the sides have different devices installed"),
     ],
 )

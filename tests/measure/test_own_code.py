@@ -302,7 +302,7 @@ def test_a_worker_that_removes_what_it_wrote_down_is_not_believed(
     body = f"{folder}\n{removing}\nimport colorsys"
     project.commit("one", **{BENCH: benchmark(body, top="import shutil")})
     project.git("branch", "feature")
-    assert "isn't known" in wrong(Session(project).run())
+    assert "could not be written" in wrong(Session(project).run())
 
 
 def test_base_that_takes_heads_new_package_from_an_installed_copy_is_an_error(

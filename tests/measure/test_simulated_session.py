@@ -391,4 +391,4 @@ def test_revisions_without_a_common_commit_have_no_fork_point(project: Project) 
     project.commit("other")
     done = project.perfci("compare", "main...other")
     assert done.code == 2
-    assert "main and other have no common commit" in done.err
+    assert "main and other have no common ancestor" in done.err

@@ -198,17 +198,17 @@ def test_what_would_break_or_mislead_a_reader_is_refused(how: str) -> None:
 
 def test_a_report_of_another_schema_is_called_that() -> None:
     newer = TEXT.replace("perfci.report/1", "perfci.report/2").replace('"notes"', '"remarks"')
-    assert "no report this perfci can read" in refused(newer, "perfci.report/2").message
+    assert "not a report that this perfci can read" in refused(newer, "perfci.report/2").message
     plain = json.loads(TEXT)
     last = json.dumps({**{k: v for k, v in plain.items() if k != "schema"}, "schema": "other/7"})
-    assert "no report this perfci can read" in refused(last, "other/7").message
+    assert "not a report that this perfci can read" in refused(last, "other/7").message
 
 
 def test_what_is_said_of_a_strangers_file_holds_no_escape_sequence() -> None:
     name = "\x1b[31mred\x1b[0m\u202e"
     plain = json.loads(TEXT)
     plain["results"][0] |= {"case": name, "p": 2}
-    error = refused(json.dumps(plain), "p is no number")
+    error = refused(json.dumps(plain), "p is not a number")
     assert "(red latency_p50)" in error.message
     assert "\x1b" not in refused(edited((name,), {}), "unknown field").message
 

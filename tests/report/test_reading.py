@@ -43,9 +43,9 @@ MORE_BREAKS = row(EAGER, "graph_breaks", 0, 1, "regressed")
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"p": 2.0}, "p is no number"),
-        ({"df": 0.0}, "df is no number"),
-        ({"df": 5e-324}, "df is no number"),
+        ({"p": 2.0}, "p is not a number"),
+        ({"df": 0.0}, "df is not a number"),
+        ({"df": 5e-324}, "df is not a number"),
         ({"confidence": 1.0}, "confidence"),
         ({"confidence": 0.0}, "confidence"),
         ({"threshold": -0.1}, "threshold"),

@@ -73,5 +73,5 @@ def test_several_reports_are_cut_to_the_limit_and_still_render() -> None:
 
 @pytest.mark.parametrize("sha", ["--> <img>", "c" * 65, "abc", "main", f"{SHA}\n"])
 def test_what_is_no_commit_does_not_get_into_the_marker(sha: str) -> None:
-    with pytest.raises(UsageError, match="no commit's hash"):
+    with pytest.raises(UsageError, match="not a commit's hash"):
         render_comment([passing_report()], head_sha=sha)

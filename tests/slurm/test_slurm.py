@@ -105,7 +105,7 @@ if sys.argv[0].endswith("sbatch"):
     assert done.code == 3, done.text
     report = json.loads(out.read_text())
     assert (report["missing"], report["verdict"]["status"]) == (["2/2"], "inconclusive")
-    assert "Shard 2 of 2 is missing. It said last: no torch" in report["notes"]
+    assert "Shard 2 of 2 is missing. Its last line: no torch" in report["notes"]
     (tmp_path / "slurm" / "away").touch()
     refused = parted.process("compare", "main", "feature", *SLURM, *job, **own)
     assert (refused.code, "Unable to contact slurm controller" in refused.err) == (4, True)

@@ -15,7 +15,7 @@ from perfci.verdict.merge import joined_findings
 from tests.verdict.shards import POLICY, paired, shard
 
 FINDING = finding(NOTHING_EXERCISED, names="a.py, b.py, c.py", more=2)
-SAID = "no case used what differs (a.py, b.py, c.py and 2 more), so write a benchmark that does"
+SAID = "no case used the changed files (a.py, b.py, c.py and 2 more): write a benchmark that does"
 
 
 def decided(rows: tuple[Comparison, ...] = (), *, strict: bool = False, part: str = "") -> Report:

@@ -129,6 +129,6 @@ def test_fewer_calls_in_graphs_may_be_less_compiled() -> None:
     """A part that isn't given to torch.compile any more leaves no break."""
     rows, _ = judged(workers("base", WHOLE), workers("head", WHOLE | {"captured_calls": 47.0}))
     (remark,) = rows["captured_calls"].findings
-    assert words(remark) == "either head calls less, or it compiles less of what it calls"
+    assert words(remark) == "head calls less, or compiles less of its calls"
     more, _ = judged(workers("base", WHOLE), workers("head", WHOLE | {"captured_calls": 95.0}))
     assert not more["captured_calls"].findings

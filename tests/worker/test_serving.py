@@ -232,7 +232,7 @@ def test_arrivals_are_those_of_their_seed_at_the_rate() -> None:
         (iter, {"requests": 0}, "1 or more"),
         (iter, {"concurrency": 4, "requests": 2}, "one for each at least"),
         (iter, {"rate": 0}, "more than 0 a second"),
-        (iter, {"rate": 2.0, "concurrency": 4}, "requests don't wait for others"),
+        (iter, {"rate": 2.0, "concurrency": 4}, "not both"),
     ],
 )
 def test_what_is_no_load_is_refused_where_it_is_written_with_what_is_allowed(

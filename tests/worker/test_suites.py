@@ -332,7 +332,7 @@ def test_a_tracked_value_that_is_no_number_is_missing(
 ) -> None:
     measured = suite.measure(asv_suite, f"cases.Rate.track_{name}", commit="c0ffee")
     assert measured["missing"]["value"] == f"the benchmark gave {value}"
-    assert measured["warnings"] == [f"value has no value: the benchmark gave {value}"]
+    assert measured["warnings"] == [f"value is missing: the benchmark gave {value}"]
 
 
 def test_arguments_of_pytest_choose_its_configuration_and_its_tests(suite: Bench) -> None:

@@ -157,7 +157,7 @@ def test_a_metric_that_is_no_finite_number_is_missing(bench: Bench, value: str) 
     own = f'perfci.metric("odd", lambda: float("{value}"))'
     measured = bench.measure(HEAD + f"    return (lambda: None), {own}\n")
     assert measured["missing"]["odd"] == f"the benchmark gave {value}"
-    assert measured["warnings"] == [f"odd has no value: the benchmark gave {value}"]
+    assert measured["warnings"] == [f"odd is missing: the benchmark gave {value}"]
     assert "odd" not in measured["values"]
 
 
@@ -221,7 +221,7 @@ def test_a_metric_of_the_benchmarks_own_that_raises_leaves_the_others(bench: Ben
     measured = bench.measure(HEAD + f"    return (lambda: None), {own}\n")
     assert measured["values"]["size"] == 42.0
     assert measured["missing"]["odd"] == "its function raised KeyError: 1"
-    assert measured["warnings"] == ["odd has no value: its function raised KeyError: 1"]
+    assert measured["warnings"] == ["odd is missing: its function raised KeyError: 1"]
 
 
 def test_garbage_is_not_collected_during_bursts_unless_asked(bench: Bench) -> None:

@@ -66,7 +66,7 @@ def test_all_workflows_are_written_and_the_second_time_kept(mine: Project) -> No
     assert "wrote    .github/workflows/perfci-nightly.yml" in again.out
     assert again.out.count("kept     .github/workflows/") == 5
     assert changed.read_text() == "mine now\n"
-    assert again.out.count("differs from what would be written now") == 1
+    assert again.out.count("differs from init's current version") == 1
 
 
 def test_the_job_that_comments_installs_by_hash_and_by_commit(mine: Project) -> None:

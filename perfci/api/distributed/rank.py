@@ -168,7 +168,7 @@ class FunctionRank(Rank):
             if job.world > (devices := torch.cuda.device_count()):
                 raise RuntimeError(
                     f"{job.world} ranks of nccl need a CUDA device each; torch sees {devices}: "
-                    "give as many `ranks` as there are at most, or backend='gloo'"
+                    "reduce `ranks`, or set backend='gloo'"
                 )
             torch.cuda.set_device(number)
         torch.distributed.init_process_group(

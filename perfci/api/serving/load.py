@@ -84,7 +84,7 @@ def _require_load(stream: Any, concurrency: int, requests: int | None, rate: flo
         (rate is None or is_positive(rate), f"`rate` is {rate!r}; give more than 0 a second"),
         (
             rate is None or concurrency == 1,
-            "an open loop (`rate`) has no `concurrency`: requests don't wait for others",
+            "give `rate` (an open loop) or `concurrency` (a closed one), not both",
         ),
         (
             rate is not None or requests is None or requests >= concurrency,

@@ -62,9 +62,9 @@ def server(
     if ready and is_url(ready) and "{port}" not in ready and _answers(ready):
         raise Unusable(
             "port_in_use",
-            f"{ready} answers before the server was started: another one, perhaps the other "
-            "side's, has its port. Write `{port}` in the command and in `ready` in its place: each "
-            "side gets one of its own",
+            f"{ready} answers before the server was started: another server, perhaps the other "
+            "side's, uses its port. Write `{port}` for it in the command and in `ready`: each side "
+            "gets its own",
         )
     port = _free_port()
     words = [os.fspath(word).replace("{port}", str(port)) for word in command]

@@ -246,7 +246,7 @@ class RunBuilder:
     ) -> None:
         """Add a value. A value that is missing, not finite or impossible is recorded as skipped."""
         if not case:
-            self.skip("a benchmark", "it has no name")
+            self.skip("a benchmark", "its name is missing")
         elif value is None or not abs(value) <= sys.float_info.max:
             self.skip(f"{case} {metric}", "its value is not a finite number")
         elif value < 0 and unit in _NEVER_BELOW_ZERO:

@@ -86,8 +86,8 @@ def read(plain: Any, builder: RunBuilder) -> ForeignResults:
     file = builder.fill(plain, _AsvFile)
     if described is None:
         builder.notes.append(
-            "asv's benchmarks.json was not given: axes are called param1, param2, …, and what a "
-            "benchmark measures is taken from its name (give the whole results folder)"
+            "asv's benchmarks.json was not given: axes are called param1, param2, …, and a "
+            "benchmark's name decides its metric (give the whole results folder)"
         )
     started = []
     for benchmark, value in file.results.items():
@@ -128,7 +128,7 @@ def _add(builder: RunBuilder, benchmark: str, result: _AsvResult, described: _As
             left_out += 1  # its author skips this combination: that isn't a failure
             continue
         if value is None:
-            builder.fail(case, "asv has no result: it failed, or took too long")
+            builder.fail(case, "it failed in asv, or took too long")
         else:
             builder.add_point(case, metric, unit, value, source_hash=result.version or "")
     if left_out:

@@ -50,7 +50,7 @@ _VALUE = re.compile(
     r"|(-?\d+(?:[.,]\d+)?(?:e[-+]?\d+)?)(\s*%)?)",
     re.IGNORECASE,
 )
-"""Matches a text, a value that is no number, or a number, perhaps with a decimal comma or a %."""
+"""Matches a text, a value that is not a number, or a number, perhaps with a decimal comma or %."""
 _NO_COMMA = re.compile(rf"({_TEXT}|[\w}}\]])\s+(?={_TEXT}\s*:)")
 _COMMITS = ("git_commit", "git_sha", "git_hash", "commit", "commit_hash", "sha", "revision")
 """Keys under which users add the commit to the context."""

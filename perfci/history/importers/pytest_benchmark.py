@@ -73,7 +73,7 @@ def _add(builder: RunBuilder, benchmark: _PytestBenchmark) -> None:
     case = _case(benchmark)
     stats = benchmark.stats or {}
     if not isinstance(stats.get("median"), (int, float)):
-        builder.fail(case, "it has no statistics: it failed")
+        builder.fail(case, "it failed: its statistics are missing")
         return
     for statistic, metric in _METRICS.items():
         value = stats.get(statistic)

@@ -213,7 +213,7 @@ def require_unchanged(before: Installed, recipe: BuildRecipe) -> None:
     raise UsageError(
         "build-changed-environment",
         f"the build of {recipe.commit[:12]} changed what {recipe.python} has installed: "
-        f"{names}. Both sides would run what the last build left there",
+        f"{names}. Both sides would run the last build's packages",
         'Set environment = "own" in [tool.perfci]: each side then has an environment of its own, '
         "over this one, and {python} of `build` is its Python. What was installed stays until you "
         "install it again.",

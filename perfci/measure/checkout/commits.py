@@ -26,7 +26,7 @@ class Commit:
 def commits(repository: Repository, wanted: str, *, most: int | None = None) -> tuple[Commit, ...]:
     """Return the commits of ``OLD..NEW`` or of one branch, the newest first, at most ``most``.
 
-    UsageError for a range that is empty or has an end that is no commit.
+    UsageError for a range that is empty or has an end that is not a commit.
     """
     old, separator, new = wanted.rpartition("..")
     newest = repository.resolve(new).commit
@@ -36,7 +36,7 @@ def commits(repository: Repository, wanted: str, *, most: int | None = None) -> 
     if not result:
         raise UsageError(
             "bad-range",
-            f"there are no commits in {wanted}",
+            f"no commits in {wanted}",
             "The older end comes first: main~20..main.",
         )
     return result

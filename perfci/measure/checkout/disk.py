@@ -37,7 +37,7 @@ def disk_error(doing: str, text: str) -> OutsideError | None:
             f"{doing}: not allowed to write: {text}",
             "perfci writes worktrees and builds below PERFCI_CACHE_DIR (set it to a folder that "
             "can be written) and registers them in the repository's .git folder, which must be "
-            "writable too: measure a clone where it is not.",
+            "writable too. If it isn't, measure in a clone.",
         )
     return None
 

@@ -55,12 +55,12 @@ _LACKS_OBJECTS = (
 )
 _CLONE_AGAIN = "This clone lacks objects, or they are damaged: `git fsck` names them. Clone again."
 _INSTALL_FILTER = (
-    "Install the filter that .gitattributes names, and fetch what both commits need. Of Git LFS: "
+    "Install the filter of .gitattributes, and fetch the files of both commits. For Git LFS: "
     "`git lfs install`, then `git lfs fetch origin BASE HEAD`."
 )
 _FETCH_ALL = (
-    "This is a partial clone, and its remote doesn't give what it lacks. Where the remote can be "
-    "reached: `git fetch --refetch --no-filter` (actions/checkout: no `filter`)."
+    "This is a partial clone, and its remote doesn't deliver the missing objects. When the remote "
+    "is reachable: `git fetch --refetch --no-filter` (actions/checkout: no `filter`)."
 )
 _CAUSES = {
     "partial-clone": ("promisor remote", _FETCH_ALL),
@@ -308,7 +308,7 @@ class Repository:
     def resolve(self, rev: str) -> ResolvedRev:
         """Return what ``rev`` means; ``.`` is the working tree with its uncommitted changes.
 
-        Raises UsageError if ``rev`` is no commit, OutsideError if git fails.
+        Raises UsageError if ``rev`` is not a commit, OutsideError if git fails.
         """
         commit, tree, subject = self._commit("HEAD" if rev == WORKING_TREE else rev)
         if rev == WORKING_TREE:
@@ -393,7 +393,7 @@ class Repository:
                     f"This is a shallow clone: fetch the rest with `git fetch --unshallow{branch}` "
                     "(actions/checkout: `fetch-depth: 0`)."
                 )
-            raise UsageError("bad-rev", f"`{rev}` is no commit of {self.root}", advice)
+            raise UsageError("bad-rev", f"`{rev}` is not a commit of {self.root}", advice)
         commit, tree, subject = readable(f"{shown.output}\n").split("\n", 2)
         return commit, tree, subject.removesuffix("\n")
 
@@ -414,7 +414,7 @@ def open_repository(path: Path) -> Repository:
     is missing or refuses.
     """
     if not path.is_dir():
-        raise NoRepository("not-a-repository", f"{path} is no folder", _CHANGE_FOLDER)
+        raise NoRepository("not-a-repository", f"{path} is not a folder", _CHANGE_FOLDER)
     places = attempt(path, "rev-parse", *_PLACES)
     if "not a git repository" in places.error or "work tree" in places.error:
         raise NoRepository("not-a-repository", f"{path}: {readable(places.error)}", _CHANGE_FOLDER)

@@ -85,8 +85,7 @@ class SideFolders:
         if resolved.rev == WORKING_TREE:
             for name in changed_in_working_tree(self._repository):
                 self._note(
-                    f"Changes in the submodule {readable(name)} that are not committed there are "
-                    "not measured."
+                    f"Uncommitted changes in the submodule {readable(name)} are not measured."
                 )
         with ExitStack() as stack:
             with explaining(f"checking out below {self._trees}"):
@@ -134,7 +133,7 @@ class SideFolders:
             if names := [ascii(name) for name in dict.fromkeys(listed) if name]:
                 self._note(
                     f"The build of {recipe.commit[:12]} changed "
-                    f"{counted(len(names), 'tracked file')}, so what is measured isn't the "
+                    f"{counted(len(names), 'tracked file')}, so the measured files are not the "
                     f"commit's: {first_of(names, 3)}."
                 )
             yield place.tree

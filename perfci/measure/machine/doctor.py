@@ -144,7 +144,7 @@ def _python(
     if version < (3, 11):
         return _impossible("Python", text, "Workers need Python 3.11 or newer.")
     if torch != "True":
-        advice = "Where benchmarks need torch, name the Python that has it with --python."
+        advice = "If benchmarks need torch, name the Python that has it with --python."
         return _worse("Python", f"{text}, without torch", advice)
     return _ok("Python", f"{text}, with torch")
 

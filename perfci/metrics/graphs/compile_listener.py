@@ -205,7 +205,7 @@ class GraphWatch:
                 events.append(GraphEvent(_SKIPPED, nothing))
                 kinds[_SKIPPED] += 1
         elif graphs is None and not events:
-            missing["graph_breaks"] = "nothing shows that torch.compile compiled anything"
+            missing["graph_breaks"] = "torch.compile seems to have compiled nothing"
             missing["recompiles"] = missing["graph_breaks"]
             del values["recompiles"]
         else:
@@ -216,7 +216,7 @@ class GraphWatch:
         if skipped := kinds[_SKIPPED]:
             warnings.append(f"torch.compile gave up on frames, which run in eager: {skipped}")
         if made["inductor"]["cudagraph_skips"]:
-            warnings.append("CUDA graphs were asked for and not used (on a CPU there are none)")
+            warnings.append("CUDA graphs were requested but not used (they need CUDA)")
         return Reading(values, missing, tuple(events), tuple(warnings))
 
     def _counted(self) -> Mapping[str, Counter[str]]:

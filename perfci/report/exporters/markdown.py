@@ -103,15 +103,17 @@ def render_comment(
 
     The first line is ``MARKER``. The second line names ``head_sha`` if that is given. Commits and
     lines of code that ``links`` knows become links. Raises UsageError without a report, or if
-    ``head_sha`` is no hash.
+    ``head_sha`` is not a hash.
     """
     if not reports:
         raise UsageError(
-            "no-report", "there is no report to comment on", "Name the files that --json wrote."
+            "no-report", "no report to comment on", "Name the files that --json wrote."
         )
     if head_sha and not _SHA.fullmatch(head_sha):
         raise UsageError(
-            "bad-sha", f"{head_sha[:80]!r} is no commit's hash", "Give 7 to 64 hexadecimal digits."
+            "bad-sha",
+            f"{head_sha[:80]!r} is not a commit's hash",
+            "Give 7 to 64 hexadecimal digits.",
         )
     context = _context(tuple(map(ReportView, reports)), head_sha, links)
     return cut(tidy(_template().render(context)), limit)

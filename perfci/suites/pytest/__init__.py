@@ -75,7 +75,7 @@ def benchmarks(file: Path, order: WorkOrder) -> tuple[Benchmark, ...]:
     if find_spec("pytest") is None:
         raise BenchmarkError(
             "no-pytest",
-            f"{file.relative_to(root)} has tests of pytest, and {sys.executable} has no pytest",
+            f"{file.relative_to(root)} has tests of pytest, which {sys.executable} lacks",
             "Install it there, or name the Python that has it: `python` in [tool.perfci].",
         )
     return benchmarks_of((file,), root, order.suite_files)

@@ -343,7 +343,7 @@ class Call:
     ) -> Any:
         """Measure the work, then prepare a call, make it, and return its result."""
         if self._measure is None:
-            raise RuntimeError("a test measures once: make another test of what else it calls")
+            raise RuntimeError("a test has one measured call: write another test")
         measure, self._measure = self._measure, None
         taken = measure(work)
         prepare()

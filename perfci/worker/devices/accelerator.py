@@ -28,7 +28,7 @@ _LACKS = (RuntimeError, AttributeError, TypeError, ValueError)
 class Accelerator(TorchDevice):
     """A device of torch's current accelerator.
 
-    Raises ValueError, or torch's own error, if ``name`` is no such device.
+    Raises ValueError, or torch's own error, if ``name`` is not such a device.
     """
 
     def __init__(self, name: str) -> None:

@@ -367,7 +367,7 @@ def test_beside_a_job_of_its_name_no_check_is_a_pass(
     assert passing.conclusion == "success"
     set_check(client, HEAD, replace(passing, identity="ca395085-040a-526b-2ce8-bdc85f692774"))
     assert set_check(client, HEAD, passing).startswith("check is failure")
-    said = "a job called `perfci` is on this commit, and is no verdict; "
+    said = "a job called `perfci` is on this commit and is not a verdict; "
     assert github.checks[-1]["output"]["title"].startswith(said)
 
 
