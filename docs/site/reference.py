@@ -179,8 +179,8 @@ def metrics() -> str:
     """Return the page of the metrics and their policies."""
     about = {name: text for group in metric_groups() for name, text in group.about.items()}
     lines = [
-        "| metric | what it is | unit | threshold | gate | undecided |",
-        "|---|---|---|---|---|---|",
+        "| metric | what it is | unit | threshold | gate |",
+        "|---|---|---|---|---|",
     ]
     for metric in METRICS.values():
         if metric.absolute:
@@ -189,16 +189,17 @@ def metrics() -> str:
         else:
             threshold = format_share(metric.threshold)
         meaning = _LINK.sub(r"](../\1)", about[metric.name])
-        rule = (metric.unit, threshold, metric.gate, metric.undecided)
+        gate = metric.gate if metric.undecided == "pass" else f"{metric.gate}, {metric.undecided}"
+        rule = (metric.unit, threshold, gate)
         cells = (f"`{metric.name}`", meaning, *rule)
         lines.append(f"| {' | '.join(cells)} |")
     return _page(
         "Metrics",
         "A threshold is a share of base, or an amount; with 0, any increase gates. *gate* is the "
-        "effect of a regression: it fails the comparison, warns, or only informs. *undecided* is "
-        "the verdict of an inconclusive comparison. A metric that a machine can't measure is "
-        "reported as not measured, never as zero. [Configuration](../configuration.md#metrics) "
-        "says how to change a policy.",
+        "effect of a regression: it fails the comparison, warns, or only informs. With "
+        "*inconclusive*, an undecided comparison makes the verdict inconclusive. A metric that a "
+        "machine can't measure is reported as not measured, never as zero. [Configuration]"
+        "(../configuration.md#metrics) says how to change a policy.",
         "\n".join(lines),
     )
 
