@@ -213,7 +213,8 @@ def commands() -> str:
         (
             "`perfci COMMAND --help` shows the same. [The README](../../README.md#exit-codes) has "
             "the exit codes. Name commits as in git: `main`, `HEAD~3`, `v2.0`, a hash. `.` is the "
-            "working tree with its uncommitted and new files, without ignored files."
+            "working tree with its uncommitted and new files, without ignored files and reports "
+            "that perfci wrote."
         )
     ]
     every = list(_every(cli))

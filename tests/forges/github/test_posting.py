@@ -313,7 +313,7 @@ def test_an_address_that_answers_something_else_is_an_error(
     github: FakeGitHub, client: GitHubClient
 ) -> None:
     github.faults = [Fault("GET", "/pulls/7", status=200, body="<html>log in</html>")]
-    with pytest.raises(OutsideError, match="GitHub never says"):
+    with pytest.raises(OutsideError, match="GitHub never gives"):
         client.pull(7)
 
 
