@@ -19,6 +19,7 @@ from typing import Any, Literal, NamedTuple
 
 from perfci.finding import Difference
 from perfci.metrics import Device
+from perfci.model.words import filled
 from perfci.model.worker import WorkOrder
 from perfci.plugins import built_in_modules
 from perfci.stats.quantile import upper_median
@@ -27,7 +28,7 @@ from perfci.units import format_share
 Recorded = Mapping[str, Any]
 """Result of one recording: plain values, which go through JSON."""
 Words = Mapping[str, str | Callable[..., str]]
-"""By code, the text of a difference: a template, or a function of its arguments."""
+"""By code, the text of a difference: a template as in ``model.words``, or a function."""
 PERFCI = __file__.removesuffix("instruments/__init__.py")
 """Beginning of the paths of perfci's own files."""
 _LIBRARIES = ("/site-packages/", "/dist-packages/")
@@ -254,7 +255,7 @@ def _line_that_moved(
 def words(item: Difference) -> str:
     """Return ``item`` in English. Raises KeyError, TypeError or ValueError for a damaged one."""
     wording, arguments = instruments()[item.instrument].words[item.code], item.arguments
-    text = wording.format(**arguments) if isinstance(wording, str) else wording(**arguments)
+    text = filled(wording, arguments) if isinstance(wording, str) else wording(**arguments)
     if not item.share:
         return text
     return f"{text}, {'all' if item.share > _ALL else format_share(item.share)} of the change"

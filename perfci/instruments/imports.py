@@ -21,7 +21,7 @@ from typing import Any
 from perfci.clock import perf_counter
 from perfci.finding import Difference, Plain
 from perfci.instruments import Recorded, RecordingScene
-from perfci.units import counted, format_value
+from perfci.units import counted, format_difference
 
 PLACE = 60
 WHEN = "start"
@@ -275,8 +275,7 @@ def _pulled_in(module: _Module, modules: Mapping[str, _Module]) -> _Module:
 def _one_sided(verb: str) -> Callable[..., str]:
     def say(*, module: str, others: int, gain: float) -> str:
         more = f" with {counted(others, 'other module')}" if others else ""
-        sign = "+" if gain >= 0 else "-"
-        return f"`{module}` is {verb}{more}, {sign}{format_value(abs(gain), 's')}"
+        return f"`{module}` is {verb}{more}, {format_difference(gain, 's')}"
 
     return say
 
@@ -284,7 +283,5 @@ def _one_sided(verb: str) -> Callable[..., str]:
 WORDS = {
     "import-new": _one_sided("newly imported"),
     "import-gone": _one_sided("no longer imported"),
-    "import-time": lambda *, module, before, after: (
-        f"`{module}` takes {format_value(before, 's')} → {format_value(after, 's')} to import"
-    ),
+    "import-time": "`{module}` takes {before:s} → {after:s} to import",
 }

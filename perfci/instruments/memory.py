@@ -27,7 +27,6 @@ from perfci.instruments import (
     Words,
     moved_functions,
 )
-from perfci.units import format_value
 
 PLACE = 35
 WHEN = "work"
@@ -224,15 +223,9 @@ def _difference(
     )  # fmt: skip
 
 
-def _sizes(before: int, after: int) -> str:
-    return f"{format_value(before, 'bytes')} → {format_value(after, 'bytes')}"
-
-
 WORDS: Words = {
-    "memory-peak": lambda *, function, before, after, where: (
-        f"`{function}` holds {_sizes(before, after)} of the {where}'s memory at a call's peak"
+    "memory-peak": (
+        "`{function}` holds {before:bytes} → {after:bytes} of the {where}'s memory at a call's peak"
     ),
-    "memory-held": lambda *, name, before, after, where: (
-        f"`{name}` takes {_sizes(before, after)} of the {where}'s memory"
-    ),
+    "memory-held": "`{name}` takes {before:bytes} → {after:bytes} of the {where}'s memory",
 }

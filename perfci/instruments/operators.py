@@ -22,7 +22,7 @@ from perfci.clock import perf_counter
 from perfci.errors import Unusable
 from perfci.finding import Difference, Plain
 from perfci.instruments import MARK, Recorded, RecordingScene, Words
-from perfci.units import counted, format_value
+from perfci.units import counted, format_difference
 
 PLACE = 30
 WHEN = "work"
@@ -416,19 +416,15 @@ def _slower(
             )
 
 
-def _signed(seconds: float) -> str:
-    return f"{'+' if seconds >= 0 else '-'}{format_value(abs(seconds), 's')}"
-
-
 def _of_group(seconds: float, total: float, others: int, what: str = "operator") -> str:
     """Return the operator's time, or the time of all operators of its line if there are others.
 
     A time of 0 may be noise, and isn't given.
     """
     if not others:
-        return f", {_signed(seconds)}" if seconds else ""
+        return f", {format_difference(seconds, 's')}" if seconds else ""
     more = f", with {counted(others, f'other {what}')}"
-    return f"{more}, {_signed(total)} in all" if total else more
+    return f"{more}, {format_difference(total, 's')} in all" if total else more
 
 
 def _calls(
@@ -458,8 +454,5 @@ WORDS: Words = {
         f"on the device `{operator}` {before:.4g} → {after:.4g} times"
         f"{_of_group(seconds, total, others, 'kernel')}"
     ),
-    "operator-time": lambda *, operator, calls, before, after: (
-        f"`{operator}` takes {format_value(before, 's')} → {format_value(after, 's')} "
-        f"in {calls:.4g} calls"
-    ),
+    "operator-time": "`{operator}` takes {before:s} → {after:s} in {calls:.4g} calls",
 }

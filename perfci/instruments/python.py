@@ -24,7 +24,6 @@ from perfci.clock import perf_counter, sleep, time_ns
 from perfci.finding import Difference
 from perfci.instruments import PERFCI, Recorded, RecordingScene, SourceLine, moved_functions
 from perfci.stats.quantile import upper_median
-from perfci.units import format_value
 
 PLACE = 40
 WHEN = "work"
@@ -251,8 +250,5 @@ def _times_by_line(run: Recorded) -> Mapping[SourceLine, float]:
 
 
 WORDS = {
-    "python-time": lambda *, function, before, after: (
-        f"`{function}` takes {format_value(before, 's')} → {format_value(after, 's')} a call "
-        "outside of operators"
-    ),
+    "python-time": "`{function}` takes {before:s} → {after:s} a call outside of operators",
 }

@@ -16,7 +16,6 @@ from perfci.clock import perf_counter
 from perfci.finding import Difference
 from perfci.instruments import Recorded, RecordingScene, SourceLine, Words, moved_functions
 from perfci.instruments.python import sampling
-from perfci.units import format_value
 
 PLACE = 14
 WHEN = "start"
@@ -91,8 +90,5 @@ def _by_line(recorded: Recorded) -> Mapping[SourceLine, float]:
 
 
 WORDS: Words = {
-    "start-time": lambda *, function, before, after: (
-        f"`{function}` takes {format_value(before, 's')} → {format_value(after, 's')} until the "
-        "first call has ended"
-    ),
+    "start-time": "`{function}` takes {before:s} → {after:s} until the first call has ended",
 }

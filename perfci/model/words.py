@@ -43,7 +43,8 @@ class _Argument:
     """A finding's argument, formatted as a template asks.
 
     The form is ``share``, ``change``, ``amount`` (a share, or a value if the finding has a unit),
-    ``rounds`` (with the setting that raises them), ``n WORD``, a unit, or a form of Python's own.
+    ``rounds`` (with the setting that raises them), ``n WORD``, a unit (``s``, ``bytes`` or
+    ``ratio``), or a form of Python's own.
     """
 
     def __init__(self, value: Any, arguments: Mapping[str, Any]) -> None:
@@ -53,7 +54,7 @@ class _Argument:
         value, unit = self._value, self._all.get("unit", "")
         if form == "share" or (form == "amount" and not unit):
             return format_share(value)
-        if form == "amount" or form in {"s", "ratio"}:
+        if form == "amount" or form in {"s", "bytes", "ratio"}:
             return format_value(value, unit if form == "amount" else form)
         if form == "change":
             return format_change(value)
@@ -345,7 +346,12 @@ def words(finding: Finding) -> str:
     wording, arguments = WORDS[finding.code], finding.arguments
     if not isinstance(wording, str):
         return wording(**arguments)
-    return wording.format(**{name: _Argument(arguments[name], arguments) for name in arguments})
+    return filled(wording, arguments)
+
+
+def filled(template: str, arguments: Mapping[str, Any]) -> str:
+    """Return a template with its arguments in the forms that it asks for."""
+    return template.format(**{name: _Argument(arguments[name], arguments) for name in arguments})
 
 
 def sayable(finding: Finding) -> bool:
