@@ -1,4 +1,24 @@
-"""The posterior of a history: the probability that its level changed, gap by gap."""
+"""The posterior of a history: the probability that its level changed, gap by gap.
+
+Probabilistic bisection (Horstein 1963, IEEE Trans. Inf. Theory 9:136-143; Waeber, Frazier &
+Henderson 2013, SIAM J. Control Optim. 51:2261-2279) keeps a posterior over places, which each
+answer multiplies by its likelihood. There an answer is a yes or no that is right with a known
+probability. Here it is a measured change, so that a clear answer counts for more than a faint
+one.
+
+The level is a Markov chain along the commits, on a grid, which jumps with the probability
+``EXPECTED`` ÷ ``length`` per commit to any level at least ``LEAST`` away. A commit's own value
+is normal around the level: the layout of its code is luck that no repetition averages away.
+Good has such luck too. An answer is Student's t around the difference of two values, mixed with
+``WRONG`` of a uniform one, and as much wider as sessions differ. Both standard deviations are
+unknown: the posterior is a mean over ``LUCK`` and ``SESSION_SHARES``, weighted by how well each
+explains all answers. Paths without any jump have ``NO_CHANGE`` of the prior.
+
+An answer against another base than good counts only if both commits are neighbours among the
+measured ones. Then it is about the difference of their two values. Forward and backward sums
+(Rabiner 1989, Proc. IEEE 77:257-286) over level and value at the measured commits are exact,
+but for the grid.
+"""
 
 from __future__ import annotations
 
@@ -76,29 +96,7 @@ class Beliefs:
 
 
 def believe(length: int, answers: Sequence[SessionAnswer], scale: float) -> Beliefs:
-    """Return the posterior of a history of ``length`` commits. ``scale`` is the whole change.
-
-    Notes
-    -----
-    Probabilistic bisection (Horstein 1963, IEEE Trans. Inf. Theory 9:136-143; Waeber, Frazier &
-    Henderson 2013, SIAM J. Control Optim. 51:2261-2279) keeps a posterior over places, which each
-    answer multiplies by its likelihood. There an answer is a yes or no that is right with a known
-    probability. Here it is a measured change, so that a clear answer counts for more than a faint
-    one.
-
-    The level is a Markov chain along the commits, on a grid, which jumps with the probability
-    ``EXPECTED`` ÷ ``length`` per commit to any level at least ``LEAST`` away. A commit's own value
-    is normal around the level: the layout of its code is luck that no repetition averages away.
-    Good has such luck too. An answer is Student's t around the difference of two values, mixed with
-    ``WRONG`` of a uniform one, and as much wider as sessions differ. Both standard deviations are
-    unknown: the posterior is a mean over ``LUCK`` and ``SESSION_SHARES``, weighted by how well each
-    explains all answers. Paths without any jump have ``NO_CHANGE`` of the prior.
-
-    An answer against another base than good counts only if both commits are neighbours among the
-    measured ones. Then it is about the difference of their two values. Forward and backward sums
-    (Rabiner 1989, Proc. IEEE 77:257-286) over level and value at the measured commits are exact,
-    but for the grid.
-    """
+    """Return the posterior of a history of ``length`` commits. ``scale`` is the whole change."""
     import numpy as np
 
     positions = (0, *sorted({answer.position for answer in answers}))

@@ -22,6 +22,7 @@ from typing import TypeVar
 
 from perfci.metrics import METRICS, Collector, Reading, Warm, metric_groups
 from perfci.model import inherited
+from perfci.model.case import Metric
 from perfci.model.measuring import WorkerOutput
 from perfci.model.worker import (
     MOST_FIRST_CALLS,
@@ -71,17 +72,12 @@ def reduce(
     readings, samples = read(kept)
     values = {**raw.values, **_union(reading.values for reading in readings)}
     bursts = _union(reading.bursts for reading in readings)
-    missing = _union(reading.missing for reading in readings)
-    extra = {metric.name: metric for metric in raw.extra_metrics}
-    for group in (group for group in metric_groups() if group.distribution):
-        extra = {metric.name: metric for metric in group.metrics if metric.name in values} | extra
-        if group.collector is not Collector and group.name not in installed:
-            why = f"{group.distribution} is not installed in the Python that measures"
-            missing = {name: why for name in group.about if name not in values} | missing
-    all_missing = {**missing, **raw.missing}
+    extra, not_installed = _of_other_distributions(values, installed)
+    extra |= {metric.name: metric for metric in raw.extra_metrics}
+    missing = not_installed | _union(reading.missing for reading in readings) | {**raw.missing}
     changed = {
         "values": values,
-        "missing": {name: why for name, why in all_missing.items() if name not in values},
+        "missing": {name: why for name, why in missing.items() if name not in values},
         "bursts": bursts,
         "first_calls": raw.first_calls[:MOST_FIRST_CALLS],
         "extra_metrics": tuple(extra.values()),
@@ -101,6 +97,20 @@ def reduce(
         bursts_delayed=disturbances.count(_DELAYED),
         with_delayed=_with_delayed(values, bursts, kept, disturbances, read),
     )
+
+
+def _of_other_distributions(
+    values: Mapping[str, float], installed: Container[str]
+) -> tuple[dict[str, Metric], dict[str, str]]:
+    """Return the metrics of other distributions that have a value, and why others are missing."""
+    extra: dict[str, Metric] = {}
+    missing: dict[str, str] = {}
+    for group in (group for group in metric_groups() if group.distribution):
+        extra |= {metric.name: metric for metric in group.metrics if metric.name in values}
+        if group.collector is not Collector and group.name not in installed:
+            why = f"{group.distribution} is not installed in the Python that measures"
+            missing |= dict.fromkeys(group.about, why)
+    return extra, missing
 
 
 def _read(

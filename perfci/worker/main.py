@@ -197,13 +197,9 @@ def serve_forks(
     while True:
         ready, _, _ = select.select([requests.fileno(), *alive], [], [])
         for ended in alive.keys() & {*ready}:
-            pid = alive.pop(ended)
             os.close(ended)
-            # its group's id can't have been reused: the worker is not collected yet
-            with contextlib.suppress(ProcessLookupError):  # it died before it had a group
-                os.killpg(pid, signal.SIGKILL)
-            _, status = os.waitpid(pid, 0)
-            channel.send("ended", pid=pid, code=os.waitstatus_to_exitcode(status))
+            pid = alive.pop(ended)
+            channel.send("ended", pid=pid, code=_collect(pid))
         if requests.fileno() not in ready:
             continue
         order_text, descriptors, _, _ = socket.recv_fds(
@@ -220,17 +216,29 @@ def serve_forks(
             for descriptor in alive:
                 os.close(descriptor)
             requests.close()
-            output, orders, results, *turns = descriptors
-            os.dup2(output, 1)
-            os.dup2(output, 2)
-            os.close(output)
             _take_environment(json.loads(order_text), token)
-            ends = WorkerDescriptors(orders, results, *turns or (-1,))
-            _serve_and_leave(ends, partial(serve, start))
+            _serve_and_leave(_taken_ends(*descriptors), partial(serve, start))
         alive[os.pidfd_open(pid)] = pid
         for descriptor in descriptors:
             os.close(descriptor)
         channel.send("forked", pid=pid)
+
+
+def _collect(pid: int) -> int:
+    """Kill the group of a worker that has ended, and return its exit code."""
+    # the group's id can't have been reused: the worker is not collected yet
+    with contextlib.suppress(ProcessLookupError):  # it died before it had a group
+        os.killpg(pid, signal.SIGKILL)
+    _, status = os.waitpid(pid, 0)
+    return os.waitstatus_to_exitcode(status)
+
+
+def _taken_ends(output: int, orders: int, results: int, turns: int = -1) -> WorkerDescriptors:
+    """Make ``output`` this process's output, and return the other ends of its pipes."""
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    os.close(output)
+    return WorkerDescriptors(orders, results, turns)
 
 
 def _take_environment(environment: Mapping[str, str], token: tuple[int, int] | None) -> None:
