@@ -191,13 +191,13 @@ class Safe(Markup):
 def escape(text: str, limit: int = 300) -> Safe:
     """Return ``text`` as one line of Markdown that shows as it is, also in a table's cell."""
     line = clean_line(text, limit)
-    return Safe(_entities(unlinked(line)))
+    return Safe(_markdown(line))
 
 
 def prose(text: str, limit: int = 300) -> Safe:
     """Return ``text`` as ``escape`` does. Text between backticks becomes code."""
     parts: list[str] = _CODE.split(clean_line(text, limit))
-    parts[::3] = [_entities(unlinked(plain)) for plain in parts[::3]]
+    parts[::3] = [_markdown(plain) for plain in parts[::3]]
     parts[2::3] = map(code, parts[2::3])
     del parts[1::3]  # the backticks
     return Safe("".join(parts))
@@ -217,14 +217,10 @@ def fence(text: str, language: str = "text", lines: int = 40, limit: int = 4000)
     return Safe(f"{ticks}{language}\n{block}\n{ticks}")
 
 
-def unlinked(line: str) -> str:
-    """Return ``line`` with zero-width spaces where it could hold a mention or a link."""
+def _markdown(line: str) -> str:
+    """Return a clean line with entities for special characters, and no mention or link in it."""
     for pattern in _BREAKS:
         line = pattern.sub(_BREAK, line)
-    return line
-
-
-def _entities(line: str) -> str:
     text = _SPECIAL.sub(lambda match: _entity(match[0]), line)
     text = _LINE_START.sub(lambda match: "".join(map(_entity, match[0])), text)
     return text.replace(_BREAK, "&#8203;")

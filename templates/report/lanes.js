@@ -1,7 +1,7 @@
 // Two samples on one axis: a lane each, every value a dot, what stands for them a thick line.
 "use strict";
 (() => {
-  const HEIGHT = 108;
+  const SIZE = { height: 108, top: 8, bottom: 24, base: 8 };
   const LEFT = 12;
   const LANES = [28, 62];
   const { drawn } = perfci;
@@ -39,15 +39,9 @@
     const room = Math.max((high - low) * 0.06, Math.abs(high) * 0.002) || 1;
     const extent = [low - room, high + room];
     const x = (value) => LEFT + ((value - extent[0]) / (extent[1] - extent[0])) * (width - 2 * LEFT);
-    const { found, name } = perfci.ticks(extent, unit, Math.max(2, Math.floor(width / 110)));
-    const ticks = found.flatMap(({ value, text }) => {
-      const at = x(value);
-      const line = drawn("line", { class: "grid", x1: at, x2: at, y1: 8, y2: HEIGHT - 24 });
-      const words = { class: "tick middle", x: Math.min(Math.max(at, 24), width - 24), y: HEIGHT - 8 };
-      return [line, drawn("text", words, name ? `${text} ${name}` : text)];
-    });
-    frame.setAttribute("viewBox", `0 0 ${width} ${HEIGHT}`);
-    frame.setAttribute("height", HEIGHT);
+    const ticks = perfci.axis({ x, extent }, unit, { ...SIZE, width }, Math.max(2, Math.floor(width / 110)));
+    frame.setAttribute("viewBox", `0 0 ${width} ${SIZE.height}`);
+    frame.setAttribute("height", SIZE.height);
     const lanes = pair.flatMap((run, at) => laneOf(run, x, LANES[at], at ? "second" : "first"));
     const names = letters.map((letter, at) => drawn("text", { class: "lane", x: 0, y: LANES[at] - 12 }, letter));
     frame.replaceChildren(...ticks, ...lanes, ...names);

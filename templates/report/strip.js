@@ -65,19 +65,21 @@
     return `${dots}change ${row.size}${row.interval ? `, 95 % interval ${row.interval}` : ""}`;
   };
 
-  // the axis below a strip: lines at round values, with their signs
-  const axis = (row, { x, extent }, size, count) => {
-    const unit = row.change.isRatio ? "%" : row.unit;
+  // the axis below a drawing: lines at round values, with their signs where these are changes
+  perfci.axis = ({ x, extent }, unit, size, count, signed = false) => {
     const { found, name } = perfci.ticks(extent, unit, count);
-    return found.flatMap(({ value, text }) => [
-      drawn("line", { class: "grid", x1: x(value), x2: x(value), y1: size.top, y2: size.height - size.bottom }),
-      drawn(
-        "text",
-        { class: "tick middle", x: Math.min(Math.max(x(value), 22), size.width - 22), y: size.height - size.base },
-        `${value > 0 ? "+" : ""}${text}${name ? ` ${name}` : ""}`,
-      ),
-    ]);
+    return found.flatMap(({ value, text }) => {
+      const at = x(value);
+      const words = { class: "tick middle", x: Math.min(Math.max(at, 22), size.width - 22), y: size.height - size.base };
+      return [
+        drawn("line", { class: "grid", x1: at, x2: at, y1: size.top, y2: size.height - size.bottom }),
+        drawn("text", words, `${signed && value > 0 ? "+" : ""}${text}${name ? ` ${name}` : ""}`),
+      ];
+    });
   };
+
+  const axis = (row, scale, size, count) =>
+    perfci.axis(scale, row.change.isRatio ? "%" : row.unit, size, count, true);
 
   perfci.strip = (row) => {
     if (!row.change) return null;

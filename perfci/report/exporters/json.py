@@ -102,11 +102,6 @@ LIMITS: Mapping[str, Limit] = MappingProxyType(
 )
 """Limits by ``Class.field``. Any other field, such as a new one, has ``Limit()``."""
 
-_FIRST = (
-    "schema", "perfci_version", "created_at", "command", "base", "head", "environment",
-    "verdict", "timing", "results", "failures",
-)  # fmt: skip
-"""The fields that a file begins with, in order."""
 _ROW_FIRST = ("case", "metric", "unit", "status", "gate", "method", "base", "head")
 """The fields that a comparison begins with, in order."""
 _KEY = Limit(LONGEST_NAME, keep="name")
@@ -144,8 +139,8 @@ def render(report: Report) -> Clean:
     share = 1
     while True:
         fitted = fit(plain, share)
-        fitted = _with_words(fitted, msgspec.convert(fitted, Report))
-        ordered = {name: fitted.pop(name) for name in _FIRST} | fitted
+        _add_words(fitted, msgspec.convert(fitted, Report))
+        ordered = {"schema": fitted.pop("schema"), **fitted}
         encoded = clean_json(msgspec.json.encode(ordered).decode()).encode()
         if len(encoded) < MOST_BYTES:
             break
@@ -258,39 +253,24 @@ def _worth(item: Any) -> tuple[int, bool]:
     return (_RANKS.get(item.get("status", ""), len(_RANKS)), item.get("gate") != "fail")
 
 
-def _with_words(plain: Mapping[str, Any], report: Report) -> dict[str, Any]:
-    """Return ``plain``, which is ``report``'s plain form, with the derived fields."""
+def _add_words(plain: dict[str, Any], report: Report) -> None:
+    """Add the derived fields to ``plain``, which is ``report``'s plain form."""
+    plain["verdict"]["reasons"] = _cut("Verdict.reasons", report.verdict.reasons)
     again = {case: replay_of(report, case) for case in {row.case for row in report.results}}
-    return {
-        **plain,
-        "verdict": {
-            **plain["verdict"],
-            "reasons": _cut("Verdict.reasons", report.verdict.reasons),
-        },
-        "results": [
-            {
-                **{name: fields[name] for name in _ROW_FIRST},
-                **fields,
-                "warnings": _cut("Comparison.warnings", row.warnings),
-                "doubt": "".join(_cut("Comparison.doubt", [row.doubt])),
-                "cause": cause_of(row),
-                "replay": again[row.case],
-            }
-            for fields, row in zip(plain["results"], report.results, strict=True)
-        ],
-        "why": [
-            {
-                **fields,
-                "differences": [
-                    {**known, "text": _cut("Difference.text", [difference_words(difference)])[0]}
-                    for known, difference in zip(
-                        fields["differences"], why.differences, strict=True
-                    )
-                ],
-            }
-            for fields, why in zip(plain["why"], report.why, strict=True)
-        ],
-    }
+    plain["results"] = [
+        {
+            **{name: fields[name] for name in _ROW_FIRST},
+            **fields,
+            "warnings": _cut("Comparison.warnings", row.warnings),
+            "doubt": "".join(_cut("Comparison.doubt", [row.doubt])),
+            "cause": cause_of(row),
+            "replay": again[row.case],
+        }
+        for fields, row in zip(plain["results"], report.results, strict=True)
+    ]
+    for fields, why in zip(plain["why"], report.why, strict=True):
+        for known, difference in zip(fields["differences"], why.differences, strict=True):
+            (known["text"],) = _cut("Difference.text", [difference_words(difference)])
 
 
 def _cut(field: str, texts: Iterable[str]) -> list[str]:
