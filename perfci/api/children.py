@@ -44,7 +44,7 @@ class ChildOutput:
 
     def __init__(self, source: IO[bytes], whose: str = "") -> None:
         self._source = source
-        self._mark = f"[{whose}] ".encode() if whose else b""
+        self._prefix = f"[{whose}] ".encode() if whose else b""
         self._last: deque[str] = deque(maxlen=_MOST_LINES)
         self._thread = Thread(target=self._run, name=f"perfci {whose}", daemon=True)
 
@@ -65,6 +65,6 @@ class ChildOutput:
         with self._source as source:
             while line := source.readline(_LONGEST_LINE):
                 self._last.append(line.decode("utf-8", "replace").rstrip())
-                if self._mark:
+                if self._prefix:
                     with contextlib.suppress(OSError):  # the benchmark closed the worker's stderr
-                        os.write(2, self._mark + line.rstrip(b"\n") + b"\n")
+                        os.write(2, self._prefix + line.rstrip(b"\n") + b"\n")

@@ -14,7 +14,7 @@ import os
 import runpy
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, redirect_stderr
+from contextlib import ExitStack, redirect_stderr
 from dataclasses import dataclass, field
 from functools import partial, wraps
 from pathlib import Path
@@ -83,13 +83,13 @@ def script(path: str, *arguments: str, tags: Sequence[str] = ()) -> tuple[Benchm
     Raises BenchmarkError if the script lies elsewhere, fails, or times nothing.
     """
     where = user_frame()
-    (place,) = files_below(where, path)
+    (source,) = files_below(where, path)
     file, _, line = where.rpartition(":")
-    run = _ScriptRun(place, arguments)
+    run = _ScriptRun(source, arguments)
     run.to_end(where)
     benchmarks = []
     for name, labels in run.cases.items():
-        function = partial(_measured, place, arguments, name)
+        function = partial(_measured, source, arguments, name)
         axes = {"case": {label: label for label in labels}} if len(labels) > 1 else {}
         benchmarks.append(
             Benchmark(
@@ -100,7 +100,7 @@ def script(path: str, *arguments: str, tags: Sequence[str] = ()) -> tuple[Benchm
                 axes=axes,
                 tags=tuple(tags),
                 hands_over=True,
-                sources=(str(place),),
+                sources=(str(source),),
             )
         )
     DEFINED.extend(benchmarks)
@@ -108,15 +108,15 @@ def script(path: str, *arguments: str, tags: Sequence[str] = ()) -> tuple[Benchm
 
 
 def _measured(
-    place: Path, arguments: Sequence[str], name: str, go_on: Callable[[Any], None], *, case: str
+    source: Path, arguments: Sequence[str], name: str, go_on: Callable[[Any], None], *, case: str
 ) -> None:
     """Run the script up to the call that is the case, and call ``go_on`` with its work there."""
-    run = _ScriptRun(place, arguments, (name, case), go_on)
+    run = _ScriptRun(source, arguments, (name, case), go_on)
     run.to_end("")
     if run.raised:
         raise run.raised
     if not run.went_on:
-        raise Unusable("no_such_case", f"{place.name} did not time {name} this time")
+        raise Unusable("no_such_case", f"{source.name} did not time {name} this time")
 
 
 class _Measured(BaseException):
@@ -133,7 +133,7 @@ class _ScriptRun:
     ``cases`` has the labels of timed calls, by name. ``go_on`` is called with the ``wanted`` one.
     """
 
-    place: Path
+    source: Path
     arguments: Sequence[str]
     wanted: tuple[str, str] | None = None
     go_on: Callable[[Any], None] = lambda _: None
@@ -153,22 +153,23 @@ class _ScriptRun:
                 replaced.callback(lambda: os.write(2, errors.getvalue().encode()))  # the log
                 replaced.enter_context(redirect_stderr(errors))
             for holder, name, stand_in in self._stand_ins():
-                replaced.enter_context(_replaced(holder, name, stand_in))
-            sys.argv = [str(self.place), *self.arguments]
-            sys.path.insert(0, str(self.place.parent))
+                replaced.callback(setattr, holder, name, getattr(holder, name))
+                setattr(holder, name, stand_in)
+            sys.argv = [str(self.source), *self.arguments]
+            sys.path.insert(0, str(self.source.parent))
             try:
-                runpy.run_path(str(self.place), run_name="__main__")
+                runpy.run_path(str(self.source), run_name="__main__")
             except _Measured:
                 return
             except SystemExit as ended:
                 if ended.code not in {None, 0}:
                     last = errors.getvalue().strip().rpartition("\n")[2]
                     why = f"exits with {ended.code}" + f": {last}" * bool(last)
-                    raise _unusable_script(where, self.place, why) from None
+                    raise _unusable_script(where, self.source, why) from None
             finally:
                 sys.argv, sys.path[:] = argv, folders
         if not self.cases:
-            raise _unusable_script(where, self.place, "times nothing by torch or triton")
+            raise _unusable_script(where, self.source, "times nothing by torch or triton")
 
     def _stand_ins(self) -> Iterator[tuple[Any, str, Any]]:
         from torch.utils.benchmark import Timer
@@ -242,7 +243,7 @@ class _ScriptRun:
 
     def _take(self, name: str, label: str, work: Callable[[], Work]) -> None:
         """Name a timed call. If it is the wanted one, have it measured and end the script."""
-        fit = fit_name(f"{self.place.stem}.{name}").rstrip("_.+-")[:_LONGEST_NAME]
+        fit = fit_name(f"{self.source.stem}.{name}").rstrip("_.+-")[:_LONGEST_NAME]
         labels = self.cases.setdefault(fit, [])
         labels.append(fit_label(label or str(len(labels) + 1), labels))
         if self.wanted != (fit, labels[-1]):
@@ -255,19 +256,9 @@ class _ScriptRun:
         raise _Measured
 
 
-@contextmanager
-def _replaced(holder: Any, name: str, stand_in: Any) -> Iterator[None]:
-    original = getattr(holder, name)
-    setattr(holder, name, stand_in)
-    try:
-        yield
-    finally:
-        setattr(holder, name, original)
-
-
-def _unusable_script(where: str, place: Path, why: str) -> BenchmarkError:
+def _unusable_script(where: str, source: Path, why: str) -> BenchmarkError:
     return BenchmarkError(
         "bad-benchmark",
-        f"{where}: {place.name} {why}",
+        f"{where}: {source.name} {why}",
         'Give its arguments: perfci.script("speed.py", "--device", "cpu").',
     )

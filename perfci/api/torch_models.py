@@ -133,8 +133,8 @@ def float64_copy(target: T) -> T:
         with warnings.catch_warnings():
             # perfci makes the copy, so a user doesn't need the deprecations that torch reports.
             warnings.simplefilter("ignore")
-            twin = copy.deepcopy(target)
-        for part in twin if isinstance(twin, tuple) else (twin,):
+            copied = copy.deepcopy(target)
+        for part in copied if isinstance(copied, tuple) else (copied,):
             module = module_of(part)
             if module is not None:
                 module.double()
@@ -142,7 +142,7 @@ def float64_copy(target: T) -> T:
         raise ValueError(
             f"no float64 reference: the model can't be copied and converted ({first_line(error)})"
         ) from error
-    return twin
+    return copied
 
 
 def float64_reference(model: Callable[..., Any], inputs: Sequence[Any], keywords: Any) -> list[Any]:
@@ -153,14 +153,14 @@ def float64_reference(model: Callable[..., Any], inputs: Sequence[Any], keywords
     wide, wide_keywords = doubled((tuple(inputs), keywords))
     module = module_of(model)
     size = sum(parameter.nbytes for parameter in module.parameters()) if module is not None else 0
-    why = f"with {size / 2**30:.1f} GiB of parameters, too many for a copy, "
-    copied = size <= MOST_COPIED
-    twin, rest = (float64_copy(model), ()) if copied else (model, (why, module))
+    why, kept = "", None
+    if size <= MOST_COPIED:
+        model = float64_copy(model)
+    else:
+        why, kept = f"with {size / 2**30:.1f} GiB of parameters, too many for a copy, ", module
     with torch.no_grad():
-        return [
-            reference_output(partial(twin, *arguments, **wide_keywords), *rest)
-            for arguments in wide
-        ]
+        calls = (partial(model, *arguments, **wide_keywords) for arguments in wide)
+        return [reference_output(call, why, kept) for call in calls]
 
 
 class _Float64(TorchFunctionMode):  # type: ignore[misc]

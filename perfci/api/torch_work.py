@@ -60,12 +60,12 @@ def inference_work(
             "Write the tensors that the model is run with, such as torch.randn(batch, 128).",
         )
     forward = in_mode(model, options)
-    place = chosen_device(options)
+    device = chosen_device(options)
     module = module_of(model)
     if module is not None:
-        module.to(place)
+        module.to(device)
     every = None if shapes is None else variants_of(shapes, tuple(inputs))
-    variants, keywords = placed((every or {"": tuple(inputs)}, dict(keyword_inputs)), place)
+    variants, keywords = placed((every or {"": tuple(inputs)}, dict(keyword_inputs)), device)
     shaped = None if every is None else Shaped(forward, variants, keywords)
     once = shaped or partial(forward, *variants[""], **keywords)
     inference_mode = torch.inference_mode
@@ -79,10 +79,10 @@ def inference_work(
         references = float64_reference(model, tuple(variants.values()), keywords)
         return candidate, references if shaped else references[0]
 
-    wait = getattr(torch, place.type).synchronize if place.type != "cpu" else lambda: None
+    wait = getattr(torch, device.type).synchronize if device.type != "cpu" else lambda: None
     compiled = options.mode != "eager"
     metrics = tuple(shaped.metrics(wait, compiled=compiled)) if shaped else ()
-    return work_of(options, place, call, accuracy=accuracy, metrics=metrics)
+    return work_of(options, device, call, accuracy=accuracy, metrics=metrics)
 
 
 Forward = Callable[[tuple[Any, ...], Any], Any]
@@ -100,13 +100,13 @@ def training_work(
     """Return the work of one step."""
     check_not_compiled(model)
     forward = in_mode(_objective(model, loss), options)
-    place = chosen_device(options)
-    model.to(place)
+    device = chosen_device(options)
+    model.to(device)
     if isinstance(loss, torch.nn.Module):
-        loss.to(place)
+        loss.to(device)
     stepper = _optimizer(optimizer, model)
-    arguments = placed(inputs if isinstance(inputs, tuple) else (inputs,), place)
-    goal = placed(target, place)
+    arguments = placed(inputs if isinstance(inputs, tuple) else (inputs,), device)
+    goal = placed(target, device)
     zero_grad, step_parameters = stepper.zero_grad, stepper.step
 
     def step() -> Any:
@@ -117,7 +117,7 @@ def training_work(
         return value.detach()
 
     accuracy = _accuracy(forward, model, loss, arguments, goal, zero_grad)
-    return work_of(options, place, step, accuracy=accuracy)
+    return work_of(options, device, step, accuracy=accuracy)
 
 
 def _accuracy(
@@ -139,10 +139,10 @@ def _accuracy(
         model.load_state_dict(at_start)
         try:
             candidate = _gradients(forward, model, arguments, goal)
-            twin, twin_loss = float64_copy((model, loss))
+            wide_model, wide_loss = float64_copy((model, loss))
             wide = doubled((arguments, goal))
             reference = reference_output(
-                lambda: _gradients(_objective(twin, twin_loss), twin, *wide)
+                lambda: _gradients(_objective(wide_model, wide_loss), wide_model, *wide)
             )
         finally:
             model.load_state_dict(now)

@@ -31,7 +31,7 @@ _LAST_WORDS_S = 0.2
 _END_S = 1.0
 """Time for ranks that wait for an order to end by themselves."""
 _STACK_S, _POLL_S = 5.0, 0.01
-"""Time for a rank that hangs to write its stack, and time between two looks for it."""
+"""Time for a rank that hangs to write its stack, and time between two checks for it."""
 _LONGEST_POLL_MS = 2**31 - 1
 _DIED_NS = 0
 """Time given to a death. It sorts before other ranks' exceptions, which the death has caused."""
@@ -178,8 +178,8 @@ class RankGroup:
         worst = min([*troubles.values(), *self._deaths(troubles)])
         words = last_words(self._members[worst.rank].output.lines(_LAST_WORDS_S))
         _end(self._members, within_s=0.0)
-        place = f"rank {worst.rank} of {self._world}, in its {self._act},"
-        return Unusable(worst.kind, f"{place} {worst.message}:\n{words}")
+        which = f"rank {worst.rank} of {self._world}, in its {self._act},"
+        return Unusable(worst.kind, f"{which} {worst.message}:\n{words}")
 
     def _hanging(self, answered: Container[int]) -> Unusable:
         """Return the failure of ranks that hang: where each late one stands. End all ranks."""

@@ -140,7 +140,11 @@ class RequestLoad:
             self._unused.append(self.opened())  # its type decides how streams are consumed
             self._asynchronous = isinstance(self._unused[0], (AsyncIterable, Coroutine))
         if self._asynchronous:
-            return self._in_event_loop()
+            import asyncio
+
+            # one for all calls, because a server's objects may be bound to its loop
+            self._runner = self._runner or asyncio.Runner()
+            return self._runner.run(self._all_streams())
         if self.clients == 1 and not self.arrivals:
             due = (first, *[None] * (self.count - 1))
             return [self._read(moment) for moment in due]
@@ -185,15 +189,6 @@ class RequestLoad:
         for future in done:
             future.result()
         return [future.result() for future in futures]
-
-    def _in_event_loop(self) -> list[_Stream]:
-        import asyncio
-
-        if (
-            self._runner is None
-        ):  # one for all calls, because a server's objects may be bound to its loop
-            self._runner = asyncio.Runner()
-        return self._runner.run(self._all_streams())
 
     async def _all_streams(self) -> list[_Stream]:
         import asyncio
