@@ -67,9 +67,9 @@ class StoredSession:
 
     id: str
     created_at: str
+    sha: str
     workers: tuple[StoredWorker, ...]
     graph_events: tuple[GraphEvent, ...] = ()
-    sha: str = ""
     output: Mapping[str, OutputPart] = field(default_factory=dict)
 
 
@@ -95,8 +95,8 @@ class Baseline:
 
     def of_commit(self) -> Baseline:
         """Return the baseline with the sessions of its own commit alone."""
-        own = tuple(session for session in self.sessions if session.sha in {"", self.sha})
-        return replace(self, sessions=own or self.sessions)
+        own = tuple(session for session in self.sessions if session.sha == self.sha)
+        return replace(self, sessions=own)
 
     def by_session(self) -> tuple[tuple[WorkerOutput, ...], ...]:
         """Return the workers of each session as base's outputs, in the order of the sessions."""
@@ -180,9 +180,7 @@ def with_run(
     same_source = old is not None and old.source_hash == measured.case.source_hash
     if old is None or not same_source or old.sha not in {run.side.sha, alike}:
         return fresh
-    others = tuple(
-        replace(each, sha=each.sha or old.sha) for each in old.sessions if each.id != session_id
-    )
+    others = tuple(each for each in old.sessions if each.id != session_id)
     return replace(fresh, sessions=(*others, session)[-MOST_SESSIONS:])
 
 
@@ -393,6 +391,8 @@ def _read(path: Path) -> Baseline:
         raise _damaged(path, f"{baseline.sha!r} is not a commit's hash")
     if not baseline.sessions or not all(session.workers for session in baseline.sessions):
         raise _damaged(path, "it holds no session, or one without workers")
+    if baseline.sessions[-1].sha != baseline.sha:
+        raise _damaged(path, "its last session is of another commit")
     return baseline
 
 

@@ -134,7 +134,7 @@ def _baselines() -> list[bytes]:
     from perfci.model.codec import encode
 
     worker = StoredWorker(1, 100, {"latency_p50": 1e-3, "cold_start": 1.0}, (1e-3,) * 9)
-    session = StoredSession("a", "2026-01-01T00:00:00+00:00", (worker,) * 5)
+    session = StoredSession("a", "2026-01-01T00:00:00+00:00", "0" * 40, (worker,) * 5)
     stored = Baseline(CASE, "h" * 16, "0" * 40, "key", "2026-01-01T00:00:00+00:00", (session,))
     return [encode(stored).encode()]
 

@@ -157,10 +157,7 @@ def _show_night(summary: NightSummary) -> None:
         say(clean_line(f"recorded  {run.sha[:10]}  {_counts(run)}  {run.subject}", 200))
         for case, why in list(run.failed.items())[:_FAILURES_SHOWN]:
             say_red(clean_line(f"failed    {case}: {why}", 300))
-    for gap, why in [
-        *((gap, "interrupted") for gap in summary.cut),
-        *((gap, "no time") for gap in summary.left),
-    ]:
+    for gap, why in summary.left:
         subject = subjects.get(gap.sha, "")
         line = f"left      {gap.sha[:10]}  {counted(len(gap.cases), 'case')}: {why}  {subject}"
         say(clean_line(line, 200))

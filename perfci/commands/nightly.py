@@ -37,6 +37,7 @@ _MOST_TRIED = 5
 """Commits that are opened in vain before the night gives up."""
 _MARGIN = 1.2
 """A commit is begun only if at least its expected time, multiplied by this, is left."""
+_NO_TIME = "no time"
 _LONGEST_MESSAGE = 600
 """Characters of a failure's message that are recorded."""
 
@@ -70,14 +71,13 @@ class Gap:
 class NightSummary:
     """The results of a night.
 
-    ``left`` gaps had no time, ``cut`` gaps were interrupted. ``notes`` are those of the session
-    that was ``interrupted``. ``commits`` are the wanted commits, the newest first.
+    ``left`` has the gaps that stay, with the reasons. ``notes`` are those of the session that was
+    ``interrupted``. ``commits`` are the wanted commits, the newest first.
     """
 
     environment: str = ""
     recorded: list[RecordedRun] = field(default_factory=list)
-    left: list[Gap] = field(default_factory=list)
-    cut: list[Gap] = field(default_factory=list)
+    left: list[tuple[Gap, str]] = field(default_factory=list)
     interrupted: bool = False
     notes: tuple[str, ...] = ()
     commits: tuple[Commit, ...] = ()
@@ -207,7 +207,7 @@ class _Night:
         """Measure one commit and record it, unless another runner has done so or time is short."""
         within_s = time_for(gap, self._left_s(), slowest_case(self._took))
         if within_s is None:
-            self.summary.left.append(gap)
+            self.summary.left.append((gap, _NO_TIME))
             return
         for still in self._gaps((commit,)):  # none if another runner has recorded it
             self._measure(commit, still, within_s)
@@ -235,8 +235,8 @@ class _Night:
         recorded = self._record(commit, _whole(measured, report, wanted, settings))
         known = {*recorded.failed, *(point.case for point in recorded.points)}
         if cut := tuple(case for case in gap.cases if case not in known):
-            short = self.summary.cut if self.summary.interrupted else self.summary.left
-            short.append(Gap(gap.sha, cut))
+            why = "interrupted" if self.summary.interrupted else _NO_TIME
+            self.summary.left.append((Gap(gap.sha, cut), why))
 
     def _wanted(self, gap: Gap) -> tuple[Case, ...]:
         return tuple(case for case in self._cases if case.id in gap.cases)
@@ -252,7 +252,8 @@ class _Night:
     def _record_error(self, commit: Commit, wanted: tuple[Case, ...], error: PerfciError) -> None:
         """Record the error for every case, unless time was lacking: then the commit stays a gap."""
         if isinstance(error, NoTimeToImport):
-            self.summary.left.append(Gap(commit.sha, tuple(case.id for case in wanted)))
+            gap = Gap(commit.sha, tuple(case.id for case in wanted))
+            self.summary.left.append((gap, _NO_TIME))
             return
         message = _shortened(error.message)
         failures = (Failure(case.id, "head", "checkout", error.slug, message) for case in wanted)

@@ -65,13 +65,13 @@ def load_config(
     """
     if changes:  # alone first: what is wrong in them isn't the file's fault
         _read(KEYS, changes, KeyLocation("the options"))
-    files = (explicit,) if explicit else (root / OWN_FILE, root / PROJECT_FILE)
-    for file in files:
-        if explicit is None and not os.path.lexists(file):
-            continue
+    usual = (root / OWN_FILE, root / PROJECT_FILE)
+    file = explicit or next(filter(os.path.lexists, usual), None)
+    if file is None:
+        config = _config(changes, KeyLocation("the options"))
+    else:
         config = parse_config(read_configuration(file), str(file), changes)
-        return _with_suite(config, root)
-    return _with_suite(_config(changes, KeyLocation("the options")), root)
+    return _with_suite(config, root)
 
 
 def read_configuration(file: Path) -> str:

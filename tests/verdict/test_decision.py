@@ -41,6 +41,18 @@ def test_the_worst_regression_is_named_first_and_counts_before_shares() -> None:
     assert "graph_breaks +1 (threshold 0)" in decide(found, (), POLICY).reasons[0]
 
 
+@pytest.mark.parametrize("metric", ["cold_start", "latency_p99", "latency_p50"])
+def test_sides_of_different_length_have_no_pairs_to_look_at(metric: str) -> None:
+    sides = (
+        side("base", metric, [1.0, 1.3, 0.7, 1.1, 0.9, 1.0]),
+        side("head", metric, [1.2, 1.5, 0.8]),
+    )
+    compared = compare_case(case(), *sides, POLICY, paired=False, base_sessions=(6,))
+    (row,) = adjust(compared, POLICY)
+    assert (row.status, row.gate) == ("inconclusive", "fail")
+    assert decide([row], (), POLICY).status != "fail"
+
+
 def test_an_improvement_never_fails() -> None:
     assert decide(rows("latency_p50", 0.5), (), POLICY).status == "pass"
 
