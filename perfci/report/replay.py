@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from perfci.model.report import Report
+from perfci.model.report import Comparison, Report
 from perfci.report.clean import clean_line
 
 _SHA = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
@@ -35,12 +35,14 @@ def replay_command(report: Report, digits: int = 64) -> str:
     return f"perfci compare {' '.join(side.sha[:digits] for side in sides if side)}{files} -k "
 
 
-def replay_line(report: Report, cases: Iterable[str], rounds: int = 0) -> str:
-    """Return the command that compares the first of ``cases`` again, or nothing."""
+def replay_line(report: Report, rows: Sequence[Comparison]) -> str:
+    """Return the command that compares the first cases of ``rows`` again, or nothing."""
+    cases = dict.fromkeys(row.case for row in rows)
     known = [case for case in cases if selection_of(case)][:_MOST_CASES]
     again = replay_command(report, _SHA_DIGITS)
     if not known or not again:
         return ""
+    rounds = _rounds(report, rows)
     return again + shlex.quote(" or ".join(known)) + (f" --rounds {rounds}" if rounds else "")
 
 
@@ -62,3 +64,19 @@ def selection_of(case: str) -> str:
         and case.lower() not in _OPERATORS
     )
     return shlex.quote(case) if plain else ""
+
+
+def _rounds(report: Report, rows: Iterable[Comparison]) -> int:
+    """Return the rounds that would decide the rows that leave the verdict open, or 0 if unknown."""
+    open_rows = {
+        (reason.case, reason.metric)
+        for reason in report.verdict.findings
+        if reason.code == "undecided"
+    }
+    wanted = (
+        finding.arguments.get("needed") or finding.arguments.get("rounds")
+        for row in rows
+        for finding in row.findings
+        if (row.case, row.metric) in open_rows and finding.arguments.get("setting") == "rounds"
+    )
+    return max((number for number in wanted if isinstance(number, int)), default=0)

@@ -177,9 +177,7 @@ def _section(view: ReportView, name: str, most: int) -> dict[str, Any]:
         "tests": _tested(moved, view),
         "because": whys[:_MOST_ROWS],
         "failures": view.failures[:_MOST_FAILURES],
-        "replay": replay_line(
-            report, dict.fromkeys(row.case for row in shown), _rounds(report, shown)
-        ),
+        "replay": replay_line(report, [row.comparison for row in shown]),
         "accept": _acceptance(
             row for row in shown if row.comparison.status == "regressed" and row.gates
         ),
@@ -255,23 +253,6 @@ def unseen_text(rows: Sequence[Row]) -> str:
             text += f", at worst a change of {format_share(max(known))} was in sight"
         texts.append(text)
     return f"{'; '.join(texts)}. More `--rounds` show smaller changes."
-
-
-def _rounds(report: Report, shown: Sequence[Row]) -> int:
-    """Return the rounds that would decide the rows that leave the verdict open, or 0 if unknown."""
-    open_rows = {
-        (reason.case, reason.metric)
-        for reason in report.verdict.findings
-        if reason.code == "undecided"
-    }
-    wanted = (
-        finding.arguments.get("needed") or finding.arguments.get("rounds")
-        for row in shown
-        for finding in row.comparison.findings
-        if (row.case, row.comparison.metric) in open_rows
-        and finding.arguments.get("setting") == "rounds"
-    )
-    return max((number for number in wanted if isinstance(number, int)), default=0)
 
 
 def _acceptance(rows: Iterable[Row]) -> str:
