@@ -44,14 +44,14 @@ BLAME: dict[Cause, str] = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Row:
-    """A comparison in words. ``place`` is its index in the report.
+    """A comparison in words. ``index`` is its position in the report.
 
     A text about something that the comparison lacks is empty. ``looks_slower``: it is undecided,
     and the verdict names it for that.
     """
 
     comparison: Comparison
-    place: int = 0
+    index: int = 0
     looks_slower: bool = False
 
     @property

@@ -40,8 +40,8 @@ class ReportView:
         reasons = report.verdict.findings
         slower = {(known.case, known.metric) for known in reasons if known.code == LOOKS_SLOWER}
         self.rows = tuple(
-            Row(row, place, (row.case, row.metric) in slower)
-            for place, row in enumerate(report.results)
+            Row(row, index, (row.case, row.metric) in slower)
+            for index, row in enumerate(report.results)
         )
         self.groups: dict[str, list[Row]] = {name: [] for name in GROUPS}
         for row in self.rows:

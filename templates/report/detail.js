@@ -24,7 +24,7 @@
     if (!row.sides.every((side) => side && side.quantiles.length === 9)) return null;
     const pair = row.sides.map(({ quantiles }) => ({ quantiles }));
     const said = row.sides.map(({ quantiles }, at) => {
-      const [low, middle, high] = [1, 4, 7].map((place) => perfci.value(quantiles[place], row.unit));
+      const [low, middle, high] = [1, 4, 7].map((at) => perfci.value(quantiles[at], row.unit));
       return `${NAMES[at]} ${middle} (${low} to ${high})`;
     });
     const title = "Calls: median, the middle half, and 1 to 99 %";
@@ -47,9 +47,9 @@
     const pairs = perfci.pairs(row);
     if (pairs.length === 0) return null;
     const heads = ["Pair", "base", "head", "change"].map((head) => [head, true]);
-    const rows = pairs.map(({ place, before, after, change }) => {
+    const rows = pairs.map(({ index, before, after, change }) => {
       const said = row.change.isRatio ? perfci.change(1 + change / 100) : perfci.difference(change, row.unit);
-      return [String(place + 1), perfci.value(before, row.unit), perfci.value(after, row.unit), said];
+      return [String(index + 1), perfci.value(before, row.unit), perfci.value(after, row.unit), said];
     });
     const made = perfci.table({ class: "pairs" }, "", heads, rows);
     const frame = { class: "scroll tall", tabindex: "0", role: "group", "aria-label": "Pairs as a table" };

@@ -7,12 +7,12 @@
 
   // a row's fields by name, with the texts that rows share
   const unpacked = (payload) =>
-    payload.rows.map((values, place) => {
+    payload.rows.map((values, index) => {
       const row = Object.fromEntries(payload.fields.map((name, at) => [name, values[at]]));
       const metricName = payload.metrics[row.metric] ?? "";
       return {
         ...row,
-        place,
+        index,
         metricName,
         note: payload.texts[row.note],
         facts: row.facts.map((at) => payload.texts[at]),
@@ -45,7 +45,7 @@
 
   const list = (payload, rows) => {
     const results = document.getElementById("results");
-    const ranked = [...rows].sort((one, other) => one.status - other.status || one.place - other.place);
+    const ranked = [...rows].sort((one, other) => one.status - other.status || one.index - other.index);
     const lists = {
       metric: payload.metrics,
       status: payload.statuses,

@@ -13,10 +13,10 @@
     if (!row.paired || !row.change) return [];
     const [base, head] = row.sides.map((side) => side?.values ?? []);
     const found = [];
-    for (let place = 0; place < Math.min(base.length, head.length); place += 1) {
-      const [before, after] = [base[place], head[place]];
+    for (let index = 0; index < Math.min(base.length, head.length); index += 1) {
+      const [before, after] = [base[index], head[index]];
       const change = row.change.isRatio ? (before > 0 ? percent(after / before) : NaN) : after - before;
-      found.push({ place, before, after, change });
+      found.push({ index, before, after, change });
     }
     return found.filter(({ change }) => Number.isFinite(change));
   };

@@ -14,18 +14,18 @@
     const every = sides.flatMap(({ calls }) => calls).filter((value) => value > 0);
     const [low, high] = [Math.log(Math.min(...every)), Math.log(Math.max(...every))];
     const most = Math.max(...sides.map(({ calls }) => calls.length));
-    const x = (place) => LEFT + (place / (most - 1)) * (width - LEFT - RIGHT);
+    const x = (index) => LEFT + (index / (most - 1)) * (width - LEFT - RIGHT);
     const y = (value) => HEIGHT - BOTTOM - ((Math.log(value) - low) / (high - low || 1)) * (HEIGHT - TOP - BOTTOM);
     const levels = [high, (low + high) / 2, low].flatMap((level) => {
       const at = y(Math.exp(level));
       const line = drawn("line", { class: "grid", x1: LEFT, x2: width - RIGHT, y1: at, y2: at });
       return [line, drawn("text", { class: "tick end", x: LEFT - 6, y: at + 4 }, perfci.value(Math.exp(level), unit))];
     });
-    const places = [1, Math.round(most / 2), most].map((call) =>
+    const callNames = [1, Math.round(most / 2), most].map((call) =>
       drawn("text", { class: "tick middle", x: x(call - 1), y: HEIGHT - 8 }, call === 1 ? "call 1" : String(call)),
     );
     const lines = sides.flatMap(({ name, calls }) => {
-      const kept = calls.map((value, place) => [x(place), y(value)]).filter(([, at]) => Number.isFinite(at));
+      const kept = calls.map((value, index) => [x(index), y(value)]).filter(([, at]) => Number.isFinite(at));
       const points = kept.map((point) => point.map((value) => value.toFixed(1)).join(",")).join(" ");
       return [
         drawn("polyline", { class: `first-calls ${name}`, points }),
@@ -41,6 +41,6 @@
     });
     frame.setAttribute("viewBox", `0 0 ${width} ${HEIGHT}`);
     frame.setAttribute("height", HEIGHT);
-    frame.replaceChildren(...levels, ...places, ...lines, ...names);
+    frame.replaceChildren(...levels, ...callNames, ...lines, ...names);
   };
 })();

@@ -8,7 +8,7 @@
   const holder = document.getElementById("cases");
 
   const described = (index) =>
-    index.series.map(([caseAt, metricAt, environmentAt, , standing = "steady", isNew = 0], place) => {
+    index.series.map(([caseAt, metricAt, environmentAt, , standing = "steady", isNew = 0], number) => {
       const name = index.cases[caseAt][1];
       const axes = /\[(.*)\]$/.exec(name)?.[1];
       const [metric, unit, direction] = index.metrics[metricAt];
@@ -16,7 +16,7 @@
       const title = `${name} ${metric}`;
       const text = `${title} ${environment}`.toLowerCase();
       return {
-        place, case: name, axes, caseAt, metric: metricAt, metricName: metric, unit, direction, key,
+        number, case: name, axes, caseAt, metric: metricAt, metricName: metric, unit, direction, key,
         environment: environmentAt, environmentName: environment, title, text, isNew,
         timeline: perfci.data("timeline", String(timeline)), standing,
         several: index.environments.length > 1,
@@ -62,10 +62,10 @@
   };
 
   const filler = (size) => (card, about) => {
-    const chunk = Math.floor(about.place / size);
+    const chunk = Math.floor(about.number / size);
     const name = `${slug}.${chunk}`;
     perfci.load(`../data/${encodeURIComponent(name)}.js`, "chunk", name).then(
-      (entries) => card.fill(decoded(entries[about.place % size], about), about.timeline),
+      (entries) => card.fill(decoded(entries[about.number % size], about), about.timeline),
       card.fail,
     );
   };

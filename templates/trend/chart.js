@@ -26,9 +26,9 @@
     };
   };
 
-  const layout = (series, { first, last, places }, width) => {
+  const layout = (series, { first, last, positions }, width) => {
     const [low, high] = perfci.extent(series.values);
-    const at = (row) => places[row] ?? row;
+    const at = (row) => positions[row] ?? row;
     const span = at(last) - at(first) || 1;
     const inner = { width: width - MARGIN.left - MARGIN.right, height: HEIGHT - MARGIN.top - MARGIN.bottom };
     return {
@@ -44,41 +44,41 @@
     };
   };
 
-  const axes = (series, timeline, place) => {
+  const axes = (series, timeline, scale) => {
     const parts = [];
-    const { found, name } = perfci.ticks([place.low, place.high], series.unit, 5);
+    const { found, name } = perfci.ticks([scale.low, scale.high], series.unit, 5);
     for (const { value, text } of found) {
-      const y = place.y(value);
-      parts.push(drawn("line", { class: "grid", x1: MARGIN.left, x2: place.right, y1: y, y2: y }));
+      const y = scale.y(value);
+      parts.push(drawn("line", { class: "grid", x1: MARGIN.left, x2: scale.right, y1: y, y2: y }));
       parts.push(drawn("text", { class: "tick end", x: MARGIN.left - 7, y: y + 4 }, text));
     }
     if (name) parts.push(drawn("text", { class: "tick end", x: MARGIN.left - 7, y: MARGIN.top - 9 }, name));
-    const room = Math.max(2, Math.floor((place.right - MARGIN.left) / DATE_ROOM));
+    const room = Math.max(2, Math.floor((scale.right - MARGIN.left) / DATE_ROOM));
     const taken = [];
-    const ticks = perfci.dateTicks(timeline.dates, place.first, place.last, room);
+    const ticks = perfci.dateTicks(timeline.dates, scale.first, scale.last, room);
     const isYear = ({ text }) => /\d{4}$/.test(text);
     // runs lie unevenly: of dates that would overlap the year stays, or the first
     for (const { row, text } of [...ticks.filter(isYear), ...ticks.filter((one) => !isYear(one))]) {
-      const x = place.x(row);
+      const x = scale.x(row);
       const half = (text.length * LETTER + DATE_GAP) / 2;
       const overlaps = taken.some(([other, reach]) => Math.abs(other - x) < half + reach);
-      if (x > place.right - 12 || overlaps) continue;
+      if (x > scale.right - 12 || overlaps) continue;
       taken.push([x, half]);
-      parts.push(drawn("line", { class: "grid", x1: x, x2: x, y1: place.bottom, y2: place.bottom + 4 }));
-      parts.push(drawn("text", { class: "tick middle", x, y: place.bottom + 17 }, text));
+      parts.push(drawn("line", { class: "grid", x1: x, x2: x, y1: scale.bottom, y2: scale.bottom + 4 }));
+      parts.push(drawn("text", { class: "tick middle", x, y: scale.bottom + 17 }, text));
     }
     return parts;
   };
 
-  const releases = (timeline, place) => {
+  const releases = (timeline, scale) => {
     const parts = [];
     let free = -Infinity;
     for (const [row, name] of timeline.releases) {
-      if (row < place.first || row > place.last) continue;
-      const x = place.x(row);
-      parts.push(drawn("line", { class: "release", x1: x, x2: x, y1: 14, y2: place.bottom }));
+      if (row < scale.first || row > scale.last) continue;
+      const x = scale.x(row);
+      parts.push(drawn("line", { class: "release", x1: x, x2: x, y1: 14, y2: scale.bottom }));
       const length = Math.min(name.length, 14) * 6.2 + 8;
-      const start = Math.min(x + 3, place.right - length + 8);
+      const start = Math.min(x + 3, scale.right - length + 8);
       if (start < free) continue; // its line is drawn, and the run below names it
       const text = name.length > 14 ? `${name.slice(0, 13)}…` : name;
       parts.push(drawn("text", { class: "tick release-name", x: start, y: 12 }, text));
@@ -89,14 +89,14 @@
 
   const isOpen = (change) => change.status === "new" || change.status === "known";
 
-  const changes = (series, place) => {
+  const changes = (series, scale) => {
     const parts = [];
     let free = -Infinity;
     for (const change of series.changes) {
-      const [left, right, from, to] = [change.before, change.after, ...change.within].map(place.x);
+      const [left, right, from, to] = [change.before, change.after, ...change.within].map(scale.x);
       const sense = `${change.worse ? "worse" : "better"}${isOpen(change) ? "" : " past"}`;
       const width = Math.max(right - left, 3);
-      const whole = { y: MARGIN.top - 4, height: place.bottom - MARGIN.top + 4 };
+      const whole = { y: MARGIN.top - 4, height: scale.bottom - MARGIN.top + 4 };
       const strip = { y: MARGIN.top - 4, height: 5 };
       const tall = (span) => (span > LONG ? strip : whole);
       if (to - from > width) {
@@ -106,7 +106,7 @@
       parts.push(drawn("rect", { class: `range ${sense}${long}`, x: (left + right - width) / 2, width, ...tall(width) }));
       const text = `${change.rises ? "▲" : "▼"} ${change.size}`;
       const length = text.length * 6.6;
-      const x = Math.min(Math.max((left + right) / 2, MARGIN.left + length / 2), place.right - length / 2);
+      const x = Math.min(Math.max((left + right) / 2, MARGIN.left + length / 2), scale.right - length / 2);
       if (x - length / 2 < free) continue; // it is in the list below the chart
       parts.push(drawn("text", { class: `size ${sense}`, x, y: MARGIN.top - 9 }, text));
       free = x + length / 2 + 4;
@@ -114,13 +114,13 @@
     return parts;
   };
 
-  const clip = (place) => (y) => Math.min(Math.max(y, MARGIN.top), place.bottom);
+  const clip = (scale) => (y) => Math.min(Math.max(y, MARGIN.top), scale.bottom);
 
   // of the runs that share half a pixel the first, the lowest and the highest are drawn
-  const drawnRuns = (series, place) => {
+  const drawnRuns = (series, scale) => {
     const columns = new Map();
     series.rows.forEach((row, index) => {
-      const column = Math.round(place.x(row) * 2);
+      const column = Math.round(scale.x(row) * 2);
       const known = columns.get(column);
       if (!known) columns.set(column, { first: index, low: index, high: index });
       else if (series.values[index] < series.values[known.low]) known.low = index;
@@ -130,21 +130,21 @@
     return [...new Set(indices)].sort((one, other) => one - other);
   };
 
-  const values = (series, place) => {
+  const values = (series, scale) => {
     const parts = [];
     const isShown = (index) => {
       const value = series.values[index];
-      return value <= place.high && value >= place.low;
+      return value <= scale.high && value >= scale.low;
     };
     // a missing run breaks the line: nothing is known there
     const follows = (index) => series.rows[index - 1] === series.rows[index] - 1 && isShown(index - 1);
     let [line, dots, edge] = ["", "", ""];
-    for (const index of drawnRuns(series, place)) {
+    for (const index of drawnRuns(series, scale)) {
       const row = series.rows[index];
-      const [x, y] = [place.x(row).toFixed(1), place.y(series.values[index]).toFixed(1)];
+      const [x, y] = [scale.x(row).toFixed(1), scale.y(series.values[index]).toFixed(1)];
       if (!isShown(index)) {
-        const above = series.values[index] > place.high;
-        edge += above ? `M${x} ${MARGIN.top + 1}l4 6h-8z` : `M${x} ${place.bottom - 1}l4 -6h-8z`;
+        const above = series.values[index] > scale.high;
+        edge += above ? `M${x} ${MARGIN.top + 1}l4 6h-8z` : `M${x} ${scale.bottom - 1}l4 -6h-8z`;
         continue;
       }
       line += `${follows(index) ? "L" : "M"}${x} ${y}`;
@@ -155,28 +155,28 @@
     if (dots) parts.push(drawn("path", { class: "dots", d: dots }));
     // a level's runs lie within two of their standard deviations, most of them
     for (const { first, last, level: y, spread } of series.levels) {
-      const [top, bottom] = [y + 2 * spread, y - 2 * spread].map(place.y).map(clip(place));
-      const box = { x: place.x(first), width: Math.max(place.x(last) - place.x(first), 0), y: top };
+      const [top, bottom] = [y + 2 * spread, y - 2 * spread].map(scale.y).map(clip(scale));
+      const box = { x: scale.x(first), width: Math.max(scale.x(last) - scale.x(first), 0), y: top };
       if (bottom > top) parts.unshift(drawn("rect", { class: "noise", ...box, height: bottom - top }));
     }
     const level = series.levels.map(
       ({ first, last, level: y }, index) =>
-        `${index ? "L" : "M"}${place.x(first).toFixed(1)} ${place.y(y).toFixed(1)}L${place.x(last).toFixed(1)} ${place.y(y).toFixed(1)}`,
+        `${index ? "L" : "M"}${scale.x(first).toFixed(1)} ${scale.y(y).toFixed(1)}L${scale.x(last).toFixed(1)} ${scale.y(y).toFixed(1)}`,
     );
     parts.push(drawn("path", { class: "level", d: level.join("") }));
     for (const row of series.sources) {
-      const x = place.x(row);
-      parts.push(drawn("path", { class: "source", d: `M${x - 4} ${place.bottom}h8l-4 -6z` }));
+      const x = scale.x(row);
+      parts.push(drawn("path", { class: "source", d: `M${x - 4} ${scale.bottom}h8l-4 -6z` }));
     }
     if (edge) parts.push(drawn("path", { class: "outside", d: edge }));
     return parts;
   };
 
-  const cursor = (series, place, index) => {
-    const x = place.x(series.rows[index]);
-    const y = Math.min(Math.max(place.y(series.values[index]), MARGIN.top), place.bottom);
+  const cursor = (series, scale, index) => {
+    const x = scale.x(series.rows[index]);
+    const y = Math.min(Math.max(scale.y(series.values[index]), MARGIN.top), scale.bottom);
     return [
-      drawn("line", { class: "cursor", x1: x, x2: x, y1: MARGIN.top, y2: place.bottom }),
+      drawn("line", { class: "cursor", x1: x, x2: x, y1: MARGIN.top, y2: scale.bottom }),
       drawn("circle", { class: "cursor-dot", cx: x, cy: y, r: 4.5 }),
     ];
   };
@@ -187,35 +187,35 @@
     const width = Math.max(frame.parentElement.clientWidth, 200);
     const shown = perfci.shown(timeline);
     const series = within(whole, shown.first, shown.last);
-    const place = layout(series, shown, width);
+    const scale = layout(series, shown, width);
     const run = drawn("g");
     const indexOf = (row) => whole.rows.indexOf(row);
-    const isShown = (index) => whole.rows[index] >= place.first && whole.rows[index] <= place.last;
+    const isShown = (index) => whole.rows[index] >= scale.first && whole.rows[index] <= scale.last;
     frame.setAttribute("viewBox", `0 0 ${width} ${HEIGHT}`);
     frame.setAttribute("height", HEIGHT);
     frame.replaceChildren(
-      ...axes(series, timeline, place),
-      ...changes(series, place),
-      ...releases(timeline, place),
-      ...values(series, place),
+      ...axes(series, timeline, scale),
+      ...changes(series, scale),
+      ...releases(timeline, scale),
+      ...values(series, scale),
       run,
     );
     return {
       show: (index) =>
-        run.replaceChildren(...(index === null || !isShown(index) ? [] : cursor(whole, place, index))),
+        run.replaceChildren(...(index === null || !isShown(index) ? [] : cursor(whole, scale, index))),
       nearest: (x) => {
-        const distance = (row) => Math.abs(place.x(row) - x);
+        const distance = (row) => Math.abs(scale.x(row) - x);
         return indexOf(series.rows.reduce((near, row) => (distance(row) < distance(near) ? row : near)));
       },
       brush: (from, to) => {
         const box = { x: Math.min(from, to), width: Math.abs(to - from) };
-        const tall = { y: MARGIN.top, height: place.bottom - MARGIN.top };
+        const tall = { y: MARGIN.top, height: scale.bottom - MARGIN.top };
         run.replaceChildren(drawn("rect", { class: "brush", ...box, ...tall }));
       },
-      // the first and the last date between two places
+      // the first and the last date between two points
       dates: (from, to) => {
         const inside = timeline.dates.filter(
-          (_, row) => place.x(row) >= Math.min(from, to) && place.x(row) <= Math.max(from, to) && row >= place.first && row <= place.last,
+          (_, row) => scale.x(row) >= Math.min(from, to) && scale.x(row) <= Math.max(from, to) && row >= scale.first && row <= scale.last,
         );
         return inside.length > 1 ? [inside.reduce((a, b) => (a < b ? a : b)), inside.reduce((a, b) => (a > b ? a : b))] : null;
       },

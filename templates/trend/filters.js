@@ -5,20 +5,20 @@
   const WAIT_MS = 120;
 
   const split = () => {
-    const [place, query = ""] = location.hash.slice(1).split("?");
-    return [place, new URLSearchParams(query)];
+    const [anchor, query = ""] = location.hash.slice(1).split("?");
+    return [anchor, new URLSearchParams(query)];
   };
 
   perfci.chosen = (name) => split()[1].get(name) ?? "";
 
   perfci.choose = (choices) => {
-    const [place, query] = split();
+    const [anchor, query] = split();
     for (const [name, value] of Object.entries(choices)) {
       if (value) query.set(name, value);
       else query.delete(name);
     }
     const text = query.toString();
-    const wanted = `#${place}${text && `?${text}`}`;
+    const wanted = `#${anchor}${text && `?${text}`}`;
     if (wanted !== (location.hash || "#")) history.replaceState(null, "", wanted);
   };
 
@@ -26,18 +26,18 @@
 
   // an empty select says "all": where there is only one to choose, nothing is asked
   const offer = (select, names) => {
-    select.append(...names.map((name, place) => perfci.option(String(place), name)));
+    select.append(...names.map((name, index) => perfci.option(String(index), name)));
     select.closest("label").hidden = names.length < 2;
   };
 
   // calls changed({words, moved, …}) now and whenever the form changes; `lists` are names by the
-  // select's id, and what is chosen of each is a place in its list, or null
+  // select's id, and the choice is an index into its list, or null
   const filters = (lists, changed) => {
     const [form, words, moved, ...selects] = ["filters", "words", "moved", ...Object.keys(lists)].map(
       (name) => document.getElementById(name),
     );
     for (const select of selects) offer(select, lists[select.id]);
-    const place = (select) => (select.value === "" ? null : Number(select.value));
+    const chosenIndex = (select) => (select.value === "" ? null : Number(select.value));
     const nameOf = (select) => (select.value === "" ? "" : lists[select.id][Number(select.value)]);
     words.value ||= perfci.chosen("words"); // words may have been typed while the list was loaded
     moved.checked ||= perfci.chosen("moved") !== "";
@@ -54,7 +54,7 @@
       changed({
         words: words.value.toLowerCase().split(/\s+/).filter(Boolean),
         moved: moved.checked,
-        ...Object.fromEntries(selects.map((select) => [select.id, place(select)])),
+        ...Object.fromEntries(selects.map((select) => [select.id, chosenIndex(select)])),
       });
     };
     let waiting = 0;
@@ -76,7 +76,7 @@
   };
 
   // those of `rows` that the form asks for, a part at a time: `begin(matching)` empties the list,
-  // `append(next)` adds to it. `lists` are as above: a row has its places in them by the same names
+  // `append(next)` adds to it. `lists` are as above: a row has its indices into them by the same names
   perfci.listing = (rows, lists, { first, page, noun, hasMoved, begin, append }) => {
     const more = document.getElementById("more");
     const counted = (number) => number.toLocaleString("en");

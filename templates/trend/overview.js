@@ -11,16 +11,16 @@
   }
 
   const unpacked = ({ slugs, cases, series }) =>
-    series.map(([place, metric, environment, latest, standing = "steady", isNew = 0, size = ""]) => {
-      const [benchmark, name] = cases[place];
+    series.map(([caseAt, metric, environment, latest, standing = "steady", isNew = 0, size = ""]) => {
+      const [benchmark, name] = cases[caseAt];
       return { slug: slugs[benchmark], case: name, metric, environment, latest, standing, isNew, size };
     });
 
   const show = (payload) => {
     const all = unpacked(payload);
     const { metrics, environments } = payload;
-    const names = metrics.map(([name, unit], place) =>
-      metrics.some(([other], at) => other === name && at !== place) ? `${name} (${unit})` : name,
+    const names = metrics.map(([name, unit], index) =>
+      metrics.some(([other], at) => other === name && at !== index) ? `${name} (${unit})` : name,
     );
     for (const one of all) {
       const words = [one.case, metrics[one.metric][0], environments[one.environment][1]];

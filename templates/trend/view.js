@@ -7,7 +7,7 @@
   const view = Object.fromEntries(fields.map((name) => [name, perfci.chosen(name)]));
 
   // where each run stands on the axis: as many days on as its date, or one run after the other
-  const placesOf = (timeline) => {
+  const positionsOf = (timeline) => {
     if (view.axis !== "dates") return timeline.dates.map((_, row) => row);
     let latest = -Infinity;
     return timeline.dates.map((date) => {
@@ -19,7 +19,7 @@
 
   // the rows that are shown, at least two of them, and where each stands
   perfci.shown = (timeline) => {
-    const places = placesOf(timeline);
+    const positions = positionsOf(timeline);
     const last = timeline.dates.length - 1;
     let rows = timeline.dates.map((_, row) => row);
     const inside = rows.filter((row) => {
@@ -27,7 +27,7 @@
       return (!view.from || date >= view.from) && (!view.to || date <= view.to);
     });
     if (inside.length > 1) rows = inside;
-    return { first: rows[0] ?? 0, last: Math.max(rows.at(-1) ?? 0, 1), places, whole: rows.length > last };
+    return { first: rows[0] ?? 0, last: Math.max(rows.at(-1) ?? 0, 1), positions, whole: rows.length > last };
   };
 
   perfci.onView = (listener) => listeners.add(listener);

@@ -121,7 +121,7 @@ def payload(view: ReportView) -> dict[str, Any]:
     kinds = sorted(
         {row.comparison.status for row in view.rows}, key=lambda kind: (traits(kind).rank, kind)
     )
-    metrics, causes, texts = _Places(), _Places(), _Places()
+    metrics, causes, texts = _Indices(), _Indices(), _Indices()
     rows = [
         {
             "case": clean_line(row.case) or "unnamed",
@@ -153,11 +153,11 @@ def payload(view: ReportView) -> dict[str, Any]:
     }
 
 
-class _Places(dict[str, int]):
-    """Texts with their places, in the order in which they came."""
+class _Indices(dict[str, int]):
+    """Texts with their indices, in the order in which they came."""
 
     def of(self, text: str) -> int:
-        """Return the place of a text, which becomes the last one if it is new."""
+        """Return the index of a text, which is added at the end if it is new."""
         return self.setdefault(text, len(self))
 
 

@@ -165,8 +165,8 @@ def _section(view: ReportView, name: str, most: int) -> dict[str, Any]:
         name: [row for row in rows if row not in above and not view.is_shown_as_failure(row)]
         for name, rows in view.groups.items()
     }
-    places = {case: place for place, case in enumerate(dict.fromkeys(row.case for row in shown))}
-    whys = sorted(view.whys, key=lambda why: places.get(why.case, len(places)))
+    order = {case: index for index, case in enumerate(dict.fromkeys(row.case for row in shown))}
+    whys = sorted(view.whys, key=lambda why: order.get(why.case, len(order)))
     folds = _folds(view, groups, whys)
     return {
         "view": view,
@@ -203,10 +203,10 @@ def _tally(view: ReportView) -> str:
 
 def by_case(rows: Sequence[Row]) -> list[Row]:
     """Return the rows of each case together, the cases in the order of their first row."""
-    places: dict[str, int] = {}
+    order: dict[str, int] = {}
     for row in rows:
-        places.setdefault(row.case, len(places))
-    return sorted(rows, key=lambda row: places[row.case])
+        order.setdefault(row.case, len(order))
+    return sorted(rows, key=lambda row: order[row.case])
 
 
 def _deciding(view: ReportView, moved: Sequence[Row]) -> Sequence[Row]:
@@ -228,7 +228,7 @@ def _deciding(view: ReportView, moved: Sequence[Row]) -> Sequence[Row]:
 
 
 def _tested(moved: Sequence[Row], view: ReportView) -> list[Row]:
-    """Return the rows with a test, those that moved first. Rows for information have no place."""
+    """Return the rows with a test, those that moved first. Rows for information are left out."""
     others = (*view.groups["undecided"], *view.groups["unchanged"])
     tested = [
         *(row for row in moved if row.comparison.p is not None or row.comparison.method == "exact"),

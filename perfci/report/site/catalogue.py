@@ -70,12 +70,12 @@ class ListedBenchmark:
 class Catalogue:
     """All benchmarks, sorted by name, and the environments.
 
-    ``places`` maps an environment's key to its index, which data files use. ``labels`` maps it to
+    ``indices`` maps an environment's key to its index, which data files use. ``labels`` maps it to
     its name for people.
     """
 
     benchmarks: tuple[ListedBenchmark, ...]
-    places: Mapping[str, int]
+    indices: Mapping[str, int]
     labels: Mapping[str, str]
 
 
@@ -95,7 +95,7 @@ def catalogue(trend: Trend, standings: Mapping[SeriesKey, SeriesStanding]) -> Ca
     labels = names_of([Environment(key, trend.timelines[key].facts) for key in keys])
     return Catalogue(
         benchmarks=tuple(benchmarks),
-        places={key: place for place, key in enumerate(keys)},
+        indices={key: index for index, key in enumerate(keys)},
         labels=dict(zip(keys, labels, strict=True)),
     )
 
@@ -117,22 +117,22 @@ def _in_order(
     of_case: dict[str, int] = {}
     for key, urgency in own.items():
         of_case[key.case] = min(of_case.get(key.case, 9), urgency)
-    order = {name: place for place, name in enumerate(METRICS)}
+    order = {name: index for index, name in enumerate(METRICS)}
 
-    def place(series: Series) -> tuple[object, ...]:
+    def position(series: Series) -> tuple[object, ...]:
         key = series.key
         case = (of_case[key.case], _natural(key.case))
         return (*case, own[key], order.get(key.metric, 99), key.metric, key.environment)
 
-    return tuple(sorted(members, key=place))
+    return tuple(sorted(members, key=position))
 
 
 def _natural(text: str) -> tuple[tuple[int, int, str], ...]:
     """Return a sort key that puts ``batch=2`` before ``batch=16``."""
     parts = _NUMBER.split(text)
     return tuple(
-        (1, int(part), part) if place % 2 and len(part) < 20 and part.isascii() else (0, 0, part)
-        for place, part in enumerate(parts)
+        (1, int(part), part) if index % 2 and len(part) < 20 and part.isascii() else (0, 0, part)
+        for index, part in enumerate(parts)
     )
 
 

@@ -31,7 +31,7 @@ def listing(
 ) -> dict[str, Any]:
     """Return the names of ``series``, each once, and a row for each of them.
 
-    A row has the places of its case, metric and environment, and its latest value. If it isn't
+    A row has the indices of its case, metric and environment, and its latest value. If it isn't
     steady, its standing, whether that is new, and its size follow.
     """
     slugs: dict[str, int] = {}
@@ -57,7 +57,7 @@ def listing(
         "cases": [[slugs[benchmark_of(case)], shown(case)] for case in cases],
         "metrics": [[shown(name), clean_line(unit, 30), way] for name, unit, way in metrics],
         "environments": [
-            [shown(key), listed.labels[key], listed.places[key]] for key in environments
+            [shown(key), listed.labels[key], listed.indices[key]] for key in environments
         ],
         "series": rows,
     }
@@ -79,12 +79,12 @@ def search_file(
 
 def timeline_file(
     timeline: Timeline,
-    place: int,
+    index: int,
     label: str,
     releases: Mapping[str, tuple[str, ...]],
     forge: str = "",
 ) -> tuple[str, bytes]:
-    """Return the data file of the ``place``-th environment. ``releases`` maps shas to names."""
+    """Return the data file of the ``index``-th environment. ``releases`` maps shas to names."""
     runs = timeline.runs
     runners = {runner: at for at, runner in enumerate(dict.fromkeys(run.runner for run in runs))}
     payload = {
@@ -106,7 +106,7 @@ def timeline_file(
         ],
         "forge": list(patterns(forge)),
     }
-    return f"data/timeline-{place}.js", script("timeline", str(place), payload)
+    return f"data/timeline-{index}.js", script("timeline", str(index), payload)
 
 
 def benchmark_files(

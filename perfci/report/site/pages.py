@@ -46,9 +46,9 @@ def render_site(trend: Trend) -> Iterator[tuple[str, bytes]]:
         changes.setdefault(change.series, []).append(change)
     for name in ASSETS:
         yield f"assets/{name}", read_template(f"trend/{name}").encode()
-    for key, place in listed.places.items():
+    for key, index in listed.indices.items():
         yield timeline_file(
-            trend.timelines[key], place, listed.labels[key], trend.releases, trend.forge
+            trend.timelines[key], index, listed.labels[key], trend.releases, trend.forge
         )
     for benchmark in listed.benchmarks:
         yield from benchmark_files(benchmark, listed, changes, view.standings)
@@ -87,7 +87,7 @@ def _benchmark_page(benchmark: ListedBenchmark, view: TrendView) -> bytes:
         **_common(view.trend, root="../"),
         "name": shown(benchmark.name) or "unnamed",
         "slug": benchmark.slug,
-        "timelines": sorted(view.listed.places[key] for key in keys),
+        "timelines": sorted(view.listed.indices[key] for key in keys),
         "scope": f"{counted(cases, 'case')}, {counted(len(benchmark.series), 'chart')}",
     }
     return render_html("trend/benchmark.html.j2", context)
