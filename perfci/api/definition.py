@@ -134,7 +134,7 @@ def benchmark(
         _check_options(chosen_name, tags, timeout, (*(metrics or ()), *(thresholds or ())))
         code = target.__code__
         if target.__module__ == "__main__" and "__file__" in target.__globals__:  # no notebook
-            text = f"this measures nothing: `perfci run -k {chosen_name}` does"
+            text = f"this call measures nothing: use `perfci run -k {chosen_name}` does"
             warnings.warn_explicit(text, UserWarning, code.co_filename, code.co_firstlineno)
         defined = Benchmark(
             name=chosen_name,

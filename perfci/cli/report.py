@@ -68,7 +68,7 @@ def deliver(report: Report, outputs: Mapping[str, Path], *, verbose: bool) -> No
     try:
         texts = rendered(report, outputs)
         printed = [texts.pop(path) for path in list(texts) if path == STANDARD_OUTPUT]
-        write_files(texts, "What was measured is shown on the terminal.")
+        write_files(texts, "The results are shown on the terminal.")
     finally:
         show_report(report, verbose=verbose, err=STANDARD_OUTPUT in outputs.values())
     show_texts(printed)

@@ -198,6 +198,6 @@ def report_in(content: bytes, name: str) -> Report:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:
         raise OutsideError(
-            "unreadable", f"{name} can't be read: not text", "Give it what --json wrote."
+            "unreadable", f"{name} can't be read: not text", "Give it a file that --json wrote."
         ) from error
     return read_report(text, name)

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 _ON_BASE = "Base's own benchmark files have this case, so it is not new."
 """Why a case that fails on base alone isn't left out."""
 _WHAT_BASE_LACKS = (
-    "What base lacks, import inside the benchmark that needs it. `--benchmarks-of BASE` measures "
-    "both by base's definition."
+    "Import modules that base lacks inside the benchmarks that need them. `--benchmarks-of BASE` "
+    "measures both by base's definition."
 )
 _LACKS = frozenset(
     {"AttributeError", "ImportError", "ModuleNotFoundError", "NameError", "TypeError"}

@@ -359,8 +359,8 @@ def perfci_source(repository: Repository, action: str) -> tuple[str, str]:
         return page, commit
     raise UsageError(
         "no-action",
-        f"{action or 'what perfci is installed from here'} is not a commit of a repository on "
-        "GitHub",
+        f"{action or 'the source that perfci was installed from'} is not a commit of a repository "
+        "on GitHub",
         "Install perfci from there, `pip install 'perfci @ git+https://github.com/…@COMMIT'`, or "
         "name the repository that has it, with the whole SHA: --action YOUR-ORG/perfci@COMMIT.",
     )

@@ -314,7 +314,7 @@ def _missing(shown: str) -> UsageError:
     return UsageError(
         "no-history",
         f"history not found: {shown}",
-        "`perfci run --record` begins one; --history, PERFCI_HISTORY or `history` in "
+        "`perfci run --record` creates one; --history, PERFCI_HISTORY or `history` in "
         "[tool.perfci] say where it is.",
     )
 

@@ -146,7 +146,7 @@ _OTHER_REMARKS: _Words = {
     ),
     "busy-threads": (
         "head's calls leave work to threads that run on after them, {head:share} of the other "
-        "side's time (base's {base:share}): no latency has it"
+        "side's time (base's {base:share}): no latency includes it"
     ),
     "threads-differ": (
         "torch's number of threads is {head:g} on head and {base:g} on base: imports or set-up "
@@ -190,7 +190,7 @@ OF_WORKERS: _Words = {
         f"{kind} {format_value(size, 'bytes')}" for kind, size in sizes.items()
     ),
     "output-nan": (
-        "`{where}` has NaN, and so has its reference: work on NaN may take another time than work "
+        "`{where}` has NaN, as does its reference: work on NaN may take another time than work "
         "on numbers"
     ),
 }

@@ -188,7 +188,7 @@ def _flaws(report: Report) -> Iterator[str]:
     for number, row in enumerate(report.results):
         where = f"results[{number}] ({row.case} {row.metric})"
         if (row.case, row.metric) in seen:
-            yield f"{where} stands there twice"
+            yield f"{where} occurs twice"
         seen.add((row.case, row.metric))
         yield from (f"{where}: {flaw}" for flaw in _flaws_of_row(row))
 

@@ -17,4 +17,7 @@ def test_a_benchmark_file_run_by_plain_python_says_what_measures_it(
     file.write_text(f"import perfci\n@{decorator}\ndef encoder(batch=1):\n    return print\n")
     done = subprocess.run([sys.executable, file], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "")
-    assert f"{file}:2: UserWarning: this measures nothing: `perfci run -k encoder`" in done.stderr
+    assert (
+        f"{file}:2: UserWarning: this call measures nothing: use `perfci run -k encoder`"
+        in done.stderr
+    )

@@ -250,7 +250,7 @@ class ScriptRank(Rank):
             return ScriptEnded("ended without a step of an optimizer, and without perfci.step()")
         return ScriptEnded(
             f"ended after {self._steps} steps, and `steps` says that there are "
-            f"{self._script.last}: have it make more, or give a smaller number"
+            f"{self._script.last}: make more steps, or give a smaller number"
         )
 
     def set_up(self) -> Generator[None, Any, None]:

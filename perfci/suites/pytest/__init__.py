@@ -20,8 +20,8 @@ from perfci.suites import FIXTURES, module_name
 
 TOOL = ("_pytest", "pluggy", "iniconfig", "pytest")
 NONE_THERE = (
-    "pytest finds no test in it that asks for `benchmark`. If the suite needs arguments of pytest, "
-    'name them in [tool.perfci]: `pytest_args = ["-c", "benchmark.ini"]`.'
+    "pytest finds no test in it that uses the fixture `benchmark`. If the suite needs arguments of "
+    'pytest, name them in [tool.perfci]: `pytest_args = ["-c", "benchmark.ini"]`.'
 )
 _NAMES = ("test_*.py", "*_test.py")
 """Patterns of the files that pytest collects by default."""
