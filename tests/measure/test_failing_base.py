@@ -77,7 +77,7 @@ def test_a_case_that_base_has_and_fails_is_not_decided(
     assert rows(report, "case")["latency_p50"]["status"] == "failed"
     assert message in " ".join(report["verdict"]["reasons"])
     (said,) = (failure["message"] for failure in report["failures"])
-    assert ("What base lacks" in said) == (kind == "AttributeError")
+    assert ("modules that base lacks" in said) == (kind == "AttributeError")
     assert ("raise --budget" in said) == (kind == "no_time")
     assert rows(report, "steady")["latency_p50"]["status"] == "unchanged"
 
@@ -322,4 +322,4 @@ def test_a_file_that_imports_what_base_lacks_is_told_to_import_it_inside(
     report = project.report("compare", "HEAD~", "HEAD", "--rounds", "6", "--all")
     (failure, *_) = report["failures"]
     assert (failure["case"], failure["stage"]) == ("steady", "import")
-    assert "import inside the benchmark" in failure["message"]
+    assert "inside the benchmarks that need them" in failure["message"]

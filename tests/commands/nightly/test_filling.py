@@ -173,6 +173,6 @@ def test_half_a_case_is_not_recorded(branch: Branch) -> None:
     branch.commit(1000)
     said = branch.nightly("-k", "slow", "--budget", "5s", code=3)  # one round of two
     assert branch.runs() == []
-    assert "not one case was done within 5 s" not in said  # it may have ended earlier
-    assert "too short for more" in said
+    assert "within 5 s" not in said  # it may have ended earlier
+    assert "too short for one" in said
     assert "budget-too-short" in said
