@@ -10,7 +10,8 @@ import importlib
 import os
 import sys
 import zlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import astuple, dataclass, replace
 from pathlib import Path
@@ -172,38 +173,22 @@ def _source_checksum(path: str) -> str:
 # In the parent. Pure.
 
 
-@dataclass(slots=True)
-class _Entry:
-    """Imports that a line of the side's own code causes: their number and time.
-
-    ``module`` names them all.
-    """
-
-    file: str
-    line: int
-    module: str
-    seconds: float = 0.0
-    modules: int = 0
-
-
 def differences(base: Sequence[Recorded], head: Sequence[Recorded]) -> Iterator[Difference]:
     """Yield each import that only one side makes, and each own module that takes longer."""
     before, after = (
         {row[0]: _Module(*row) for row in recorded["modules"]} for recorded in (base[0], head[0])
     )
-    new, gone = list(_entries(after, before)), list(_entries(before, after))
-    for entry in tuple(new):  # a replacement that takes the same time is not a difference
-        like = (old for old in gone if _takes_as_long(entry, old))
-        if (old := next(like, None)) is not None:
-            new.remove(entry)
-            gone.remove(old)
-    for code, entries, sign in (("import-new", new, 1.0), ("import-gone", gone, -1.0)):
-        for entry in entries:
-            if entry.seconds >= _LEAST_S:
-                yield _difference(
-                    code, sign * entry.seconds, entry.file, entry.line,
-                    module=entry.module, others=entry.modules - 1, gain=sign * entry.seconds,
-                )  # fmt: skip
+    new, gone = _one_sided_imports(after, before), _one_sided_imports(before, after)
+    for key in tuple(new):  # a replacement that takes the same time is not a difference
+        replaced = next((old for old in gone if _take_as_long(new[key], gone[old])), None)
+        if replaced:
+            del new[key], gone[replaced]
+    for code, imports, sign in (("import-new", new, 1.0), ("import-gone", gone, -1.0)):
+        for (file, line, module), times in imports.items():
+            if sum(times) >= _LEAST_S:
+                gain = sign * sum(times)
+                others = len(times) - 1
+                yield _difference(code, gain, file, line, module=module, others=others, gain=gain)
     for name in before.keys() & after.keys():
         was, now = before[name], after[name]
         if not now.own and now.origin == was.origin:
@@ -218,9 +203,9 @@ def differences(base: Sequence[Recorded], head: Sequence[Recorded]) -> Iterator[
             )  # fmt: skip
 
 
-def _takes_as_long(entry: _Entry, other: _Entry) -> bool:
-    longer = max(entry.seconds, other.seconds)
-    return abs(entry.seconds - other.seconds) <= _SWAPPED_SHARE * longer
+def _take_as_long(times: Sequence[float], others: Sequence[float]) -> bool:
+    shorter, longer = sorted((sum(times), sum(others)))
+    return longer - shorter <= _SWAPPED_SHARE * longer
 
 
 def _difference(code: str, seconds: float, file: str, line: int, **arguments: Plain) -> Difference:
@@ -229,9 +214,14 @@ def _difference(code: str, seconds: float, file: str, line: int, **arguments: Pl
     )
 
 
-def _entries(these: Mapping[str, _Module], others: Mapping[str, _Module]) -> Collection[_Entry]:
-    """Return the imports that only ``these`` have, grouped by the own line that causes them."""
-    entries: dict[tuple[str, int, str], _Entry] = {}
+def _one_sided_imports(
+    these: Mapping[str, _Module], others: Mapping[str, _Module]
+) -> dict[tuple[str, int, str], list[float]]:
+    """Return the times in s of imports that only ``these`` have.
+
+    They are grouped by the own line that causes them, and by one name for all modules of a group.
+    """
+    imports: dict[tuple[str, int, str], list[float]] = defaultdict(list)
     for module in these.values():
         if module.name in others:
             continue
@@ -239,10 +229,8 @@ def _entries(these: Mapping[str, _Module], others: Mapping[str, _Module]) -> Col
         if module.late and not top.file:  # an import that a library delays until its first use
             continue
         name = top.name if top.own else _shortest_new(module if top.name in others else top, others)
-        entry = entries.setdefault((top.file, top.line, name), _Entry(top.file, top.line, name))
-        entry.seconds += module.self_s
-        entry.modules += 1
-    return entries.values()
+        imports[top.file, top.line, name].append(module.self_s)
+    return imports
 
 
 def _shortest_new(module: _Module, others: Mapping[str, _Module]) -> str:
