@@ -35,7 +35,7 @@ __all__ = ["benchmarks"]
 
 
 def benchmarks(*paths: str, tags: Sequence[str] = ()) -> tuple[Benchmark, ...]:
-    """Return a benchmark for each test of the files that measures. Parameter sets are its axis.
+    """Return a benchmark for each measuring test of the files. Parameter sets are its axis.
 
     ``paths`` are relative to the calling file, and lie in its folder or below, because both sides
     run head's tests just as they run head's benchmarks. Raises BenchmarkError if a path lies

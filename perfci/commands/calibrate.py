@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 def calibrated(project: Project, rev: str, options: MeasureOptions, budget_s: float) -> Calibration:
     """Measure ``rev`` against itself for ``budget_s`` and return what this machine sees.
 
-    Each case gets the configuration's most rounds, if there is time for them. The changes that
-    would be found are those of a session with the configuration's own budget and rounds.
+    Each case gets the configuration's most rounds, if there is time for them. The result is the
+    changes that a session with the configuration's own budget and rounds could detect.
     """
     project.check_outputs(options.outputs)
     head = project.side("head", rev)
@@ -32,7 +32,8 @@ def calibrated(project: Project, rev: str, options: MeasureOptions, budget_s: fl
     settings = context.config.settings
     with open_workplace(within(context, budget_s), sides, options.log_folder) as workplace:
         cases = selected_cases(workplace, options)
-        scale = whole_by_part(workplace.cases(""), cases)  # the gate measures all cases
+        # the gate tests ``scale`` times as many comparisons as these cases have
+        scale = whole_by_part(workplace.cases(""), cases)
         session = SessionOptions(everything=True, all_rounds=True, scale=scale)
         result = measure_cases(workplace, cases, session)
         sound = [state for state in result.states if state.rounds and not state.failures]
@@ -65,8 +66,8 @@ def calibrated(project: Project, rev: str, options: MeasureOptions, budget_s: fl
 
 def session_rounds(measured: Sequence[CaseState], settings: MeasureSettings) -> SessionRounds:
     """Return the rounds of a usual session, which its budget may limit."""
-    sweep_s = sum(state.wall_s / state.rounds for state in measured)
-    affordable = int(settings.budget / sweep_s) if sweep_s else settings.max_rounds
+    round_of_all_s = sum(state.wall_s / state.rounds for state in measured)
+    affordable = int(settings.budget / round_of_all_s) if round_of_all_s else settings.max_rounds
     return SessionRounds(
         settings.rounds, max(settings.rounds, min(settings.max_rounds, affordable))
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -41,7 +41,9 @@ from perfci.verdict.acceptance import (
 if TYPE_CHECKING:
     from perfci.config.loading import Config
     from perfci.forges.github import GitHubClient
+    from perfci.measure.selection import DecoratorLiterals
     from perfci.model.report import Report
+    from perfci.verdict.policy import Policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,31 +123,35 @@ def _judged(request: CommentRequest, loaded: Sequence[Report]) -> list[Report]:
     The checkout is the one that perfci runs in here, never a report's: the measuring job must not
     decide. Acceptances count only for a head of the repository itself.
     """
-    root, config = request.root, request.config
-    files = files_in(root, config.benchmarks, config.pattern)
-    written = written_in(root, files)  # read, not imported
-    named = by_name(written)
-    configured = config.policy.thresholds
+    config = request.config
+    files = files_in(request.root, config.benchmarks, config.pattern)
+    by_file = written_in(request.root, files)  # read, not imported
+    named = by_name(by_file)
+    policy = _policy_with(config.policy, named)
+    accepts = any(row.accepted for report in loaded for row in report.results)
+    head_is_ours = accepts and _is_own(request)
+    metrics = {name: benchmark.metrics for name, benchmark in named.items()}
+    expected = {
+        file: [name for name, benchmark in benchmarks.items() if not benchmark.conditional]
+        for file, benchmarks in by_file.items()
+    }
+    reports = []
+    for report in loaded:
+        judged = believed(report, head_is_ours, config.accept, now()[:10], policy)
+        judged = enforced(judged, policy, metrics)
+        judged = with_unreported(judged, expected, policy)
+        reports.append(with_caveat(judged, caveat_of_copies(judged, config.installed)))
+    return reports
+
+
+def _policy_with(policy: Policy, named: Mapping[str, DecoratorLiterals]) -> Policy:
+    """Return the policy with the thresholds that the benchmarks' decorators have."""
+    configured = policy.thresholds
     thresholds = {
         name: {**configured.get(name, {}), **(named[name].thresholds if name in named else {})}
         for name in {*configured, *named}
     }
-    policy = replace(config.policy, thresholds=thresholds)
-    own = False
-    if any(row.accepted for report in loaded for row in report.results):
-        own = _is_own(request)
-    lines = config.accept
-    metrics = {name: benchmark.metrics for name, benchmark in named.items()}
-    everywhere = {
-        file: [name for name, benchmark in benchmarks.items() if not benchmark.conditional]
-        for file, benchmarks in written.items()
-    }
-    reports = []
-    for report in loaded:
-        held = enforced(believed(report, own, lines, now()[:10], policy), policy, metrics)
-        held = with_unreported(held, everywhere, policy)
-        reports.append(with_caveat(held, caveat_of_copies(held, config.installed)))
-    return reports
+    return replace(policy, thresholds=thresholds)
 
 
 def _is_own(request: CommentRequest) -> bool:
@@ -162,7 +168,7 @@ def _post(
     reports: list[Report],
     say: Say,
 ) -> None:
-    """Leave the comment and the check. A failure of one keeps nothing back of the other."""
+    """Leave the comment and the check. If one fails, the other is still left."""
     try:
         head = find_head(client, wanted)
         require_measured(client, [report.head.sha for report in reports], head)
@@ -185,16 +191,16 @@ def _post(
         check = check_content(reports, body, *about, strict=request.config.policy.strict)
         steps.append(("check not set", lambda: set_check(client, head.sha, check)))
     failed: list[PerfciError] = []
-    left = True
+    all_left = True
     for problem, leave in steps:
         try:
             say(leave())
         except Refused as failure:
             say(f"{problem}, because the token may not: {failure.message}", err=True)
-            left = False
+            all_left = False
         except OutsideError as failure:
             failed.append(failure)
-    if failed or not left:
+    if failed or not all_left:
         try:
             actions.summarise(body)
         except OutsideError as unwritten:
@@ -204,7 +210,7 @@ def _post(
 
 
 def _fail_check(request: CommentRequest, why: str, say: Say) -> None:
-    """Fail the check of the commit that the event names, if any.
+    """Fail the check of the commit that the request names, if any.
 
     It raises nothing, because the caller raises the error of the unreadable report.
     """

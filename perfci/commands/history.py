@@ -1,7 +1,7 @@
 """A project's history: its address, and what commands add to it.
 
-The history has one file per repository, named by its first commit, because two projects may have
-benchmarks of one name.
+Without an address it is a file per repository, named by its first commit, because two projects may
+have benchmarks of one name.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ def _branch(repository: Repository, side: ResolvedRev) -> str:
 
     A detached commit may be on no branch of this clone. CI checks out a pull request's commit so.
     """
-    name = branch_of(repository, "HEAD" if side.rev == "." else side.rev)
+    name = branch_of(repository, "HEAD" if side.rev == WORKING_TREE else side.rev)
     try:
         on_it = repository.merge_base(side.commit, name) == side.commit
     except UsageError:  # a branch that this clone doesn't have

@@ -86,8 +86,11 @@ class Project:
 
 def open_project(caller: Caller) -> Project:
     """Return the project around the caller's folder."""
-    repository, given = open_repository(caller.folder), caller.config_path
-    _as_text(repository.root, "repository's folder", "Rename the folder, or clone it elsewhere.")
+    repository = open_repository(caller.folder)
+    given = caller.config_path
+    _require_utf8(
+        repository.root, "repository's folder", "Rename the folder, or clone it elsewhere."
+    )
     for file in () if given else ignored_files(repository.root, caller.folder.resolve()):
         path = file.relative_to(repository.root)
         caller.say(f"note: {path} is not read. `--config {path}` reads it.", err=True)
@@ -103,10 +106,12 @@ def cache_folder() -> Path:
 
     chosen = os.environ.get("PERFCI_CACHE_DIR")
     folder = Path(chosen).absolute() if chosen else user_cache_path("perfci")
-    return _as_text(folder, "cache folder", "Set PERFCI_CACHE_DIR to a folder with a UTF-8 name.")
+    return _require_utf8(
+        folder, "cache folder", "Set PERFCI_CACHE_DIR to a folder with a UTF-8 name."
+    )
 
 
-def _as_text(folder: Path, what: str, advice: str) -> Path:
+def _require_utf8(folder: Path, what: str, advice: str) -> Path:
     try:
         str(folder).encode("utf-8")
     except UnicodeEncodeError as error:
@@ -139,7 +144,8 @@ def interpreter(
     if named == sys.executable and not config.launcher:
         return named
     if config.launcher:
-        python, trouble = named, _trouble_with(*config.launcher, named) if try_launcher else ""
+        python = named
+        trouble = _trouble_with(*config.launcher, named) if try_launcher else ""
     else:
         python = shutil.which(str(expanded(named))) or ""
         python = str(Path(python).absolute()) if python else ""

@@ -64,10 +64,7 @@ def compare_revisions(
     *,
     benchmarks_of: str | None = None,
 ) -> RecordableReport:
-    """Measure both revisions side by side. ``same`` allows two sides that are one commit.
-
-    Both run head's benchmark files, or those of ``benchmarks_of``.
-    """
+    """Measure both revisions side by side, with head's benchmark files or those of a revision."""
     project.check_outputs(options.outputs)
     base, head = _sides_of(project.repository, base, head)
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _PAUSE_S = 5.0
 """Time between two looks at the shards."""
 _SET_UP_S = 600.0
-"""Time limit of a shard's first check-out and build, and of the report; its budget is added."""
+"""Time limit of a shard besides its budget: for check-out, build and report."""
 _SETTLE_S = 15.0
 """Longest wait for a report after the array has ended: a shared folder may show it late."""
 _CANCEL_S = 90.0
@@ -40,13 +40,13 @@ _CANCEL_S = 90.0
 _OWN = ("array", "chdir", "error", "job-name", "output", "parsable", "wrap", "wait", "requeue")
 """Options of ``sbatch`` that perfci sets."""
 _TASK = "$SLURM_ARRAY_TASK_ID"
-_LOG_BYTES = 2000
-"""How much of a log's end is looked through for its last line."""
+_LOG_END = 2000
+"""Characters of a log's end in which its last lines are looked for."""
 
 
 @dataclass(frozen=True, slots=True)
 class SlurmOptions:
-    """The number of ``shards`` that Slurm measures. ``sbatch`` are words for its options.
+    """The number of ``shards`` that Slurm measures, and options of ``sbatch``, without dashes.
 
     The job's folder is made in ``folder``, None for the cache. ``command`` are the options of every
     shard's command as they were given.
@@ -77,7 +77,7 @@ def compare_by_slurm(
     words = ["compare", *(side.resolved.sha for side in sides)]
     if benchmarks_of:
         words += ["--benchmarks-of", project.repository.resolve(benchmarks_of).sha]
-    return _measured(project, words, options, outputs)
+    return _submit_and_merge(project, words, options, outputs)
 
 
 def check_by_slurm(
@@ -91,10 +91,10 @@ def check_by_slurm(
     require_stored(BaselineStore(project.root / config.baselines), config.baselines)
     side = project.side("head", head)
     require_commits(side)
-    return _measured(project, ["check", side.resolved.sha], options, outputs)
+    return _submit_and_merge(project, ["check", side.resolved.sha], options, outputs)
 
 
-def _measured(
+def _submit_and_merge(
     project: Project, words: Sequence[str], options: SlurmOptions, outputs: Mapping[str, Path]
 ) -> tuple[MergedReport, ...]:
     """Have an array of Slurm's measure the shards, and merge what they report."""
@@ -236,7 +236,7 @@ def _last_lines(folder: Path, number: int, count: int) -> str:
         text = (folder / f"shard-{number}.log").read_text(errors="replace")
     except FileNotFoundError:
         return "nothing"
-    return "\n".join(text[-_LOG_BYTES:].split("\n")[-count - 1 :]).strip() or "nothing"
+    return "\n".join(text[-_LOG_END:].split("\n")[-count - 1 :]).strip() or "nothing"
 
 
 @dataclass(frozen=True, slots=True)

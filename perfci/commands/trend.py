@@ -26,7 +26,7 @@ from perfci.trend.events import group_events
 from perfci.trend.timelines import arrange, current_name, release_runs
 from perfci.version import VERSION
 
-_FIRST_TIME_NOTE = "This is the first report, so older changes don't count as new."
+_FIRST_TIME_NOTE = "This is the first report: only the latest changes count as new."
 
 
 def report_trend(
@@ -80,18 +80,24 @@ def trend_of(
     known = _renamed(history.known_changes(), aliases)
     analysed = analyse(arranged.series, arranged.timelines, known=known, now=now, settings=settings)
     changes = analysed.changes
-    first: tuple[str, ...] = ()
+    first_time_note: tuple[str, ...] = ()
     if changes and not known:
         newest = max(max(line.dates, default="") for line in arranged.timelines.values())
-        changes, first = settled(changes, newest, settings.drift_days), (_FIRST_TIME_NOTE,)
+        changes = settled(changes, newest, settings.drift_days)
+        first_time_note = (_FIRST_TIME_NOTE,)
     return Trend(
-        **inherited(Analysis, replace(analysed, changes=changes)),
+        **inherited(Analysis, replace(analysed, changes=changes)),  # its fields
         created_at=now,
         perfci_version=VERSION,
         timelines=arranged.timelines,
         series=arranged.series,
         releases=release_runs(git.tags, git.order, arranged.timelines),
-        notes=(*map(withdrawal_text, analysed.withdrawn), *first, *git.notes, *arranged.notes),
+        notes=(
+            *map(withdrawal_text, analysed.withdrawn),
+            *first_time_note,
+            *git.notes,
+            *arranged.notes,
+        ),
         reported_before=bool(known),
         events=group_events(changes, arranged.series, arranged.timelines, known),
         recent_days=settings.drift_days,

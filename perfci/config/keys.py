@@ -25,10 +25,11 @@ from perfci.verdict.acceptance import Acceptance
 from perfci.verdict.policy import Policy
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]i?)?B?", re.IGNORECASE)
-_STEPS = "KMGT"
+_PREFIXES = "KMGT"
 MOST_BYTES = (1 << 63) - 1
 """Largest limit that the system takes."""
 _END = r"$(?!\n)"
+"""The end of the text. ``$`` alone would pass a newline there."""
 
 
 def _inside(value: Any) -> str:
@@ -56,7 +57,7 @@ def _size(value: Any) -> Any:
         raise ValueError(value)
     unit = match[2] or ""
     base = 1024 if unit.lower().endswith("i") else 1000
-    power = _STEPS.index(unit[0].upper()) + 1 if unit else 0
+    power = _PREFIXES.index(unit[0].upper()) + 1 if unit else 0
     return round(min(float(match[1]), float(MOST_BYTES)) * base**power)
 
 
@@ -64,8 +65,8 @@ Environments = Literal["shared", "own"]
 Residency = Literal["together", "alternate"]
 FilePattern = Annotated[
     str,
-    # a class that isn't closed matches nothing, which would read as "no benchmarks"
-    # and Python takes `**` only for all folders between two slashes
+    # not from the root, with a letter, and with `**` only as a whole folder, as in Python; a class
+    # that isn't closed matches nothing, which would read as "no benchmarks"
     Meta(
         pattern=rf"^(?!/){NO_ZERO}(?=[\s\S]*[^\s/.])(?![\s\S]*([^/]\*\*|\*\*[^/]))"
         r"(?:[^\[]|\[!?[^\]]+\])*$"
@@ -323,6 +324,7 @@ class Tables(Struct, frozen=True):
             [{"case": "encoder", "metric": "latency_p50", "because": "safer masks"}],
         ),
     ] = ()
+    # any annotation makes a key (``keys_of``)
     quiet: Annotated[QuietTable, "a table"] = QuietTable()
     trend: Annotated[TrendSettings, "a table"] = TrendSettings()
 

@@ -350,7 +350,7 @@ def _converted(hint: Any, raw: Any) -> Any:
     """Return a value, or a list of values, as its type. Raises ValueError for a wrong one."""
     kind, metas = _parts(hint)
     for meta in metas:
-        if meta.extra and meta.extra["read"]:  # set by keys.written
+        if meta.extra and meta.extra["read"]:  # set by values.written
             raw = meta.extra["read"](raw)
     if get_origin(kind) is tuple and isinstance(raw, (list, tuple)):
         raw = [_converted(get_args(kind)[0], item) for item in raw]

@@ -110,7 +110,7 @@ def _serve_side(start: StartClock, order: WorkOrder, channel: Channel) -> None:
     use(order.metrics)
     use_own_places()
     if order.instruments:
-        from perfci.worker.recording import look_inside
+        from perfci.worker.looking_inside import look_inside
 
         look_inside(order, channel)
         return

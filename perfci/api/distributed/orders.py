@@ -1,7 +1,7 @@
 """Orders that a worker gives to a rank, and what a rank does for them.
 
-An order that needs steps is a generator, which yields for each of them. So the process that carries
-it out may call the step itself, or be inside of a script that makes the step.
+An order that needs steps is a generator, which yields for each of them. A ``FunctionRank`` makes
+the step itself, a ``ScriptRank`` is inside a script that makes it. Both resume the generator.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _COLLECTIVES = ("gloo:", "nccl:")
 """Prefixes of torch's names for a collective's range, from its call until it is done."""
 _KERNELS = ("ncclDevKernel", "ncclKernel")
 """Prefixes of the names of NCCL's kernels."""
-_BETWEEN_S = 20e-6
+_GAP_S = 20e-6
 """Time between two operators that counts as a part of computing: Python's, or a launch."""
 _STEPS = "perfci:steps"
 """Name of the range around the profiled steps."""
@@ -71,7 +71,7 @@ class Orders:
         self.output: Any = None
         self.error: BaseException | None = None
 
-    def steps(self, rank: Rank) -> Iterator[None]:
+    def served_by(self, rank: Rank) -> Iterator[None]:
         """Carry out orders until the worker hangs up. Yield whenever one needs a step."""
         while True:
             try:
@@ -82,7 +82,7 @@ class Orders:
                 answer = getattr(rank, name)(*arguments)
                 if isinstance(answer, Generator):
                     answer = yield from self._given_steps(answer)
-            except GeneratorExit:  # in a fork of the rank, which must not answer
+            except GeneratorExit:  # a fork of the rank closes this generator, and must not answer
                 raise
             except BaseException as error:  # noqa: BLE001 (user code may raise anything: reported)
                 self.fail(error)
@@ -125,7 +125,7 @@ def _beyond(trace: TracebackType | None) -> TracebackType | None:
 
 
 class Rank:
-    """Carries out the orders that are the same for all ranks."""
+    """Carries out the orders that are the same for all ranks. The subclasses in ``rank`` set up."""
 
     def __init__(self) -> None:
         self._cards: Sequence[int] = ()
@@ -141,7 +141,7 @@ class Rank:
             sys.modules["torch"].cuda.synchronize(card)
 
     def step(self) -> Generator[None, Any, None]:
-        """Make one step, and wait for its end."""
+        """Need one step. Whoever makes it waits for its end."""
         yield
 
     def begin(self) -> None:
@@ -220,17 +220,15 @@ def _computing(
 ) -> tuple[tuple[float, float], ...]:
     """Return the times of operators, or of a device's kernels and copies, joined to a few."""
     joined: list[tuple[float, float]] = []
-    ranges = (
-        _times(event)
-        for event in events
-        if (
-            str(event.device_type()).endswith("CUDA") and not event.name().startswith(_KERNELS)
-            if on_device
-            else event.name().startswith("aten::")
-        )
-    )
-    for start, end in sorted(ranges):
-        if joined and start - joined[-1][1] < _BETWEEN_S:
+
+    def computes(event: Any) -> bool:
+        if not on_device:
+            return str(event.name()).startswith("aten::")
+        on_cuda = str(event.device_type()).endswith("CUDA")
+        return on_cuda and not str(event.name()).startswith(_KERNELS)
+
+    for start, end in sorted(_times(event) for event in events if computes(event)):
+        if joined and start - joined[-1][1] < _GAP_S:
             joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
         elif began <= start < ended:
             joined.append((start, end))

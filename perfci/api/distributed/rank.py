@@ -189,7 +189,7 @@ class FunctionRank(Rank):
 
     def serve(self, orders: Orders) -> None:
         """Call the step as often as the orders need it."""
-        for _ in orders.steps(self):
+        for _ in orders.served_by(self):
             try:
                 orders.output = self._call()
                 self.wait()
@@ -225,7 +225,7 @@ class ScriptRank(Rank):
 
     def serve(self, orders: Orders) -> None:
         """Run the script. All but the first order are carried out from within."""
-        self._orders, self._ordered = orders, orders.steps(self)
+        self._orders, self._ordered = orders, orders.served_by(self)
         try:
             self._await_order()
             self._run()

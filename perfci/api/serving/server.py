@@ -69,11 +69,11 @@ def server(
     port = _free_port()
     words = [os.fspath(word).replace("{port}", str(port)) for word in command]
     sys.audit("perfci.command", words[0])
-    with _on_server_cores(client_cores) as usual:
+    with _on_server_cores(client_cores) as defaults:
         process = subprocess.Popen(
             tied_command(words),
             cwd=cwd,
-            env={**os.environ, **usual, **(env or {}), "PORT": str(port)},
+            env={**os.environ, **defaults, **(env or {}), "PORT": str(port)},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -93,26 +93,26 @@ def server(
 
 @contextmanager
 def _on_server_cores(client_cores: int) -> Iterator[dict[str, str]]:
-    """Start a server on the cores that this process leaves it. Yield the server's usual settings.
+    """Be on the server's cores within the block. Yield its environment's defaults.
 
     A library with a thread for each of this process's cores would have more threads than cores.
     """
-    usual = {"PYTHONUNBUFFERED": "1"}
+    defaults = {"PYTHONUNBUFFERED": "1"}
     if token := os.environ.get("PERFCI_WORKER"):
         # by it perfci finds and ends children of the server that are in sessions of their own
-        usual["PERFCI_SERVER"] = token
+        defaults["PERFCI_SERVER"] = token
     cores = sorted(_CORES or os.sched_getaffinity(0))
     client, others = cores[:client_cores], cores[client_cores:]
     if not client or not others:
-        yield usual
+        yield defaults
         return
     _CORES.update(cores)  # a second server shares them with the first
     for name in THREAD_VARIABLES:
         if (threads := os.environ.get(name, "")).isdigit():
-            usual[name] = str(min(int(threads), len(others)))
+            defaults[name] = str(min(int(threads), len(others)))
     os.sched_setaffinity(0, others)
     try:
-        yield usual
+        yield defaults
     finally:
         os.sched_setaffinity(0, client)
 
@@ -150,14 +150,14 @@ class Server:
         """Wait until the server is ready. Unusable if it ends first, or isn't ready in time."""
         until = monotonic() + timeout
         while not self.is_ready(ready):
-            if ended := self.ended():
+            if ended := self.how_ended():
                 raise Unusable("server_ended", ended)
             if monotonic() > until:
                 late = f"`{self.command}` was not ready within {timeout:g} s"
                 raise Unusable("server_not_ready", f"{late}:\n{self._last_lines()}")
             sleep(_PAUSE_S)
 
-    def ended(self) -> str:
+    def how_ended(self) -> str:
         """Return how the server ended, with its last lines, or an empty string while it runs."""
         code = self._process.poll()
         if code is None:
@@ -172,7 +172,7 @@ class Server:
 def require_running() -> None:
     """Raise Unusable if a server of this process has ended, even if its URL still answers."""
     for started in _STARTED:
-        if ended := started.ended():
+        if ended := started.how_ended():
             why = f"requests were answered by something else, for the benchmark's server {ended}"
             raise Unusable("server_ended", why)
 
@@ -180,7 +180,7 @@ def require_running() -> None:
 def ended_servers() -> list[str]:
     """Return, for each server of this process that no longer runs, how it ended."""
     sleep(_PAUSE_S)  # a server's connections close a little before its process has ended
-    return [ended for started in _STARTED if (ended := started.ended())]
+    return [ended for started in _STARTED if (ended := started.how_ended())]
 
 
 def is_url(text: str) -> bool:

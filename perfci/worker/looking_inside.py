@@ -1,6 +1,7 @@
-"""Records what instruments see in one case. Nothing is timed.
+"""Records what instruments see in one case.
 
-Like a worker that measures, a worker that records sets up, makes a first call and warms up.
+Like a worker that measures, a worker that records sets up, makes a first call and warms up. Its
+times are no measurements: a call's time only sizes the recordings.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def look_inside(order: WorkOrder, channel: Channel) -> None:
-    """Run the order's case without timing it, and record what the order's instruments see."""
+    """Run the order's case, and record what the order's instruments see."""
     scene = RecordingScene(order)
     recordings = _Recordings(scene, {name: instruments()[name] for name in order.instruments})
     garbage = Garbage()
@@ -85,10 +86,10 @@ class _Recordings:
         begun: list[tuple[str, Any]] = []
         for name, instrument in self._of(when):
             with self._failure_kept(name):
-                context = instrument.record(self._scene)
+                context = instrument.record(self._scene)  # early, and with the work, a result
                 self._kept[name] = context.__enter__()
                 begun.append((name, context))
-        yield
+        yield  # a case that fails ends the process, with the instruments still recording
         for name, context in reversed(begun):
             with self._failure_kept(name):
                 context.__exit__(None, None, None)
