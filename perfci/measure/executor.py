@@ -33,7 +33,6 @@ from perfci.measure.workers import (
     Worker,
     WorkerEnded,
     WorkerProcess,
-    move,
 )
 from perfci.model.worker import FileImports, WorkOrder
 
@@ -125,10 +124,6 @@ class ForkServer:
             return imports.unfit
         except WorkerEnded as ended:
             return ended.failure.message
-
-    def move(self, cores: tuple[int, ...]) -> None:
-        """Pin the fork server to ``cores``, and so all that it forks. It has only one thread."""
-        move(self._worker.pid, cores)
 
     def alive(self) -> bool:
         """Return whether the fork server still lives. A benchmark can kill its parent."""

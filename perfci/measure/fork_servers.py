@@ -120,8 +120,6 @@ class ForkServers:
         importlib.import_module("scipy.special")  # the first verdict needs it, and it takes 0.4 s
         if unfit := server.imported(self._settings.timeout):
             return finding("server-unfit", message=unfit)
-        if self._plan.cores.workers:
-            server.move(self._plan.cores.workers)
         if server.preloaded is None:
             return None
         return unlike_reason(server.preloaded, self._discovered, file, self._plan.owner)

@@ -78,7 +78,9 @@ def measure_cases(
     try:
         result = Session(workplace, options).measure(chosen, changed)
         if options.keeper:
-            _write_kept(options.keeper, workplace, result)
+            commits = {side.name: side.side.sha for side in workplace.plan.sides}
+            settings, environment = workplace.plan.config.settings, workplace.environments["head"]
+            options.keeper.write(commits, environment, settings, result.wall_s)
         return replace(result, failures=tuple(_written_trees(workplace.plan)))
     finally:
         measuring_ended()
@@ -357,16 +359,6 @@ class Session:
             left_s=self._workplace.budget_end - self._executor.now(),
             start_s=besides_s / max(1, self._servers.opened),
         )
-
-
-def _write_kept(keeper: BurstKeeper, workplace: Workplace, result: SessionResult) -> None:
-    plan = workplace.plan
-    keeper.write(
-        {side.name: side.side.sha for side in plan.sides},
-        workplace.environments["head"],
-        plan.config.settings,
-        result.wall_s,
-    )
 
 
 def _written_trees(plan: SessionPlan) -> Iterator[Failure]:

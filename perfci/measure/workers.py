@@ -14,7 +14,7 @@ import subprocess
 import time
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -156,13 +156,6 @@ class SpawnedWorker(WorkerProcess):
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
-
-
-def move(pid: int, cores: Collection[int]) -> None:
-    """Pin all threads of a process to ``cores``, if there are any."""
-    with contextlib.suppress(ProcessLookupError, FileNotFoundError):  # gone: noticed elsewhere
-        for task in Path(f"/proc/{pid}/task").iterdir() if cores else ():
-            os.sched_setaffinity(int(task.name), cores)
 
 
 def _has_ended(pid: int, within_s: float) -> bool:

@@ -136,9 +136,6 @@ class SimulatedServer:
             return ended.failure.message
         return ""
 
-    def move(self, cores: tuple[int, ...]) -> None:
-        pass
-
     def alive(self) -> bool:
         return True
 

@@ -83,28 +83,23 @@ class GpuWatch:
             at_power_limit=slowdown == "" and bool((reasons or 0) & _POWER_LIMIT),
         )
 
-    def _reading(self, what: str, read: Callable[[], T]) -> T | None:
-        """Return the result of ``read``. If NVML fails, keep the reason and return None."""
+    def _reading(self, what: str, read: Callable[..., T], *of: Any) -> T | None:
+        """Return the result of ``read(*of)``. If NVML fails, keep the reason and return None."""
         try:
-            return read()
+            return read(*of)
         except self._nvml.NVMLError as error:
             self.unknown.setdefault(what, str(error).strip() or type(error).__name__)
             return None
 
     def temperature(self) -> int | None:
         """Return the card's temperature in °C."""
-        nvml = self._nvml
-        return self._reading(
-            "temperature",
-            lambda: int(nvml.nvmlDeviceGetTemperature(self._handle, nvml.NVML_TEMPERATURE_GPU)),
-        )
+        read, sensor = self._nvml.nvmlDeviceGetTemperature, self._nvml.NVML_TEMPERATURE_GPU
+        return self._reading("temperature", read, self._handle, sensor)
 
     def sm_clock(self) -> int | None:
         """Return the clock of the multiprocessors in MHz."""
-        nvml = self._nvml
-        return self._reading(
-            "clocks", lambda: int(nvml.nvmlDeviceGetClockInfo(self._handle, nvml.NVML_CLOCK_SM))
-        )
+        read, clock = self._nvml.nvmlDeviceGetClockInfo, self._nvml.NVML_CLOCK_SM
+        return self._reading("clocks", read, self._handle, clock)
 
     def facts(self) -> dict[str, str]:
         """Return the settings that decide the card's speed, as far as NVML can read them."""
