@@ -81,16 +81,14 @@ class Beliefs:
     """The posterior after some answers.
 
     ``positions`` are the measured ones, 0 first. ``changed`` has for each gap between two
-    neighbours the probability that the level changed in it. ``levels`` and ``spreads`` have the
-    mean and the standard deviation of the level at each position. ``commit_luck`` and
-    ``session_luck`` are root mean squares: of the luck that a commit keeps, and of the luck that
-    each session draws again.
+    neighbours the probability that the level changed in it. ``levels`` are the mean levels at the
+    positions. ``commit_luck`` and ``session_luck`` are root mean squares: of the luck that a commit
+    keeps, and of the luck that each session draws again.
     """
 
     positions: tuple[int, ...]
     changed: tuple[float, ...]
     levels: tuple[float, ...]
-    spreads: tuple[float, ...]
     commit_luck: float
     session_luck: float
 
@@ -122,12 +120,10 @@ def believe(length: int, answers: Sequence[SessionAnswer], scale: float) -> Beli
         changed.append(float((everything * moved / (unmoved + moved)).sum()) / total)
     weights = everything / everything.sum()
     both = zip(forward, backward, strict=True)
-    levels = [chain.level(before * behind, weights) for before, behind in both]
     return Beliefs(
         positions,
         tuple(changed),
-        tuple(level for level, _ in levels),
-        tuple(spread for _, spread in levels),
+        tuple(chain.level(before * behind, weights) for before, behind in both),
         math.sqrt(float(weights @ chain.commit_luck**2)),
         math.sqrt(float(weights @ chain.session_luck**2)),
     )
@@ -232,12 +228,10 @@ class _Chain:
             return np.asarray(state @ self._between[gap].transpose(0, 2, 1))
         return np.asarray(state.sum(axis=2, keepdims=True))
 
-    def level(self, states: Array, weights: Array) -> tuple[float, float]:
-        """Return the mean level of a position whose state is ``states``, and its spread."""
+    def level(self, states: Array, weights: Array) -> float:
+        """Return the mean level of a position whose state is ``states``."""
         chances = states.sum(axis=2)
-        chance = weights @ (chances / chances.sum(axis=1, keepdims=True))
-        level = float(chance @ self.grid)
-        return level, math.sqrt(max(0.0, float(chance @ (self.grid - level) ** 2)))
+        return float(weights @ (chances / chances.sum(axis=1, keepdims=True)) @ self.grid)
 
     def jumped(self, after: Array) -> Array:
         """Return ``after`` by the level before a gap in which the level changes."""

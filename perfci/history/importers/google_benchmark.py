@@ -60,7 +60,6 @@ _COMMITS = ("git_commit", "git_sha", "git_hash", "commit", "commit_hash", "sha",
 class _GoogleEntry:
     name: str
     run_name: str = ""
-    run_type: str = ""
     aggregate_name: str = ""
     real_time: float = math.nan
     cpu_time: float = math.nan
