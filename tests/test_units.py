@@ -9,12 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfci.units import (
-    format_change,
-    format_value,
-    parse_duration,
-    parse_share,
-)
+from perfci.units import format_change, format_value, parse_duration, parse_share
 
 
 @given(st.floats(min_value=1e-9, max_value=1e6))

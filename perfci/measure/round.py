@@ -12,9 +12,7 @@ from random import Random
 
 from perfci.config.keys import MeasureSettings
 from perfci.measure.executor import Executor, OpenServers
-from perfci.measure.machine.gpu_watch import (
-    GpuWatches,
-)
+from perfci.measure.machine.gpu_watch import GpuWatches
 from perfci.measure.round_side import RoundSide, WorkerTask
 from perfci.measure.selection import BurstPlan, block_order, long_turns, turns
 from perfci.measure.workers import BudgetEnded, WorkerEnded

@@ -9,15 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from statistics import median_low
 
-from perfci.trend import (
-    Change,
-    Evidence,
-    KnownChange,
-    Series,
-    SeriesKey,
-    Timeline,
-    TrendEvent,
-)
+from perfci.trend import Change, Evidence, KnownChange, Series, SeriesKey, Timeline, TrendEvent
 from perfci.trend.changes import BACK, digest, first_claims, worst_first
 
 MOVED_SHARE = 0.5

@@ -12,14 +12,7 @@ import pytest
 from perfci.measure.checkout.git import open_repository
 from perfci.measure.checkout.side_folders import SideFolders
 from tests.builders.project import Project
-from tests.builders.repository import (
-    holder,
-    opened,
-    path_from,
-    state,
-    three_commits,
-    worktrees_of,
-)
+from tests.builders.repository import holder, opened, path_from, state, three_commits, worktrees_of
 
 
 @pytest.fixture

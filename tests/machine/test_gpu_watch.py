@@ -10,11 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from perfci.measure.machine.gpu_watch import (
-    GpuState,
-    GpuWatches,
-    set_aside_reason,
-)
+from perfci.measure.machine.gpu_watch import GpuState, GpuWatches, set_aside_reason
 from tests.machine.fake_nvml import FIRST, SECOND, FakeNvml, card, error
 
 GOOD = GpuState(slowdown="", compute_pids=frozenset({10}))

@@ -6,10 +6,7 @@ from functools import partial
 
 from perfci.config.keys import QuietTable
 from perfci.measure.machine.cores import plan_cores
-from perfci.measure.machine.isolation import (
-    child_environment,
-    library_facts,
-)
+from perfci.measure.machine.isolation import child_environment, library_facts
 
 INHERITED = {
     "PATH": "/bin",

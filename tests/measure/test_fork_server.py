@@ -12,11 +12,7 @@ from perfci.measure.executor import ServerImports
 from perfci.measure.fork_servers import compiler_in, preload_of, unlike_reason
 from perfci.model.words import words
 from perfci.model.worker import Discovery, FileImports
-from perfci.worker.imports import (
-    DYNAMO,
-    INDUCTOR,
-    require_same_environment,
-)
+from perfci.worker.imports import DYNAMO, INDUCTOR, require_same_environment
 
 FILE = "benchmarks/bench_one.py"
 LOADED = {"torch": "/lib/torch.py", "numpy": "/lib/numpy.py", "torch.nn": "/lib/nn.py", "os": ""}

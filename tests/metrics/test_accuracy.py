@@ -6,12 +6,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
-from perfci.metrics.accuracy import (  # noqa: E402
-    AccuracyMismatch,
-    AccuracyUnsupported,
-    compared,
-    first_nan,
-)
+from perfci.metrics.accuracy import AccuracyMismatch, AccuracyUnsupported, compared, first_nan  # noqa: E402
 
 EPS = torch.finfo(torch.float32).eps
 

@@ -9,12 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfci.report.clean import (
-    clean_block,
-    clean_line,
-    clean_lines,
-    no_commands,
-)
+from perfci.report.clean import clean_block, clean_line, clean_lines, no_commands
 from perfci.report.exporters.json import render as render_json
 from perfci.report.reading import read_report
 from perfci.report.terminal import render_terminal

@@ -16,12 +16,7 @@ from perfci.report.rows import metric_words
 from perfci.report.templates import LIMIT
 from perfci.stats.t_tests import two_sided_p
 from perfci.verdict.acceptance import accept
-from tests.report.examples import (
-    alone_report,
-    passing_report,
-    rich_report,
-    row,
-)
+from tests.report.examples import alone_report, passing_report, rich_report, row
 from tests.report.rendered import with_markdown_it
 
 REPORTS = {"fail": rich_report, "pass": passing_report, "run": alone_report}

@@ -13,13 +13,7 @@ from perfci.model.report import Report, Verdict
 from perfci.model.run import Environment
 from perfci.report.exporters.markdown import MARKER, render_comment
 from perfci.report.terminal import render_terminal
-from tests.report.examples import (
-    EAGER,
-    FACTS,
-    passing_report,
-    rich_report,
-    row,
-)
+from tests.report.examples import EAGER, FACTS, passing_report, rich_report, row
 
 SHA = "c" * 40
 LOG = Failure("generate", "head", "setup", "RuntimeError", "shapes", "Boom: line one\n")

@@ -14,13 +14,7 @@ from perfci.model.report import Verdict
 from perfci.report.rows import BLAME, Row
 from perfci.report.terminal import render_terminal
 from perfci.report.view import ReportView
-from tests.report.examples import (
-    EAGER,
-    alone_report,
-    hostile_report,
-    passing_report,
-    rich_report,
-)
+from tests.report.examples import EAGER, alone_report, hostile_report, passing_report, rich_report
 from tests.report.examples import row as row_of
 
 REPORTS = {"fail": rich_report, "pass": passing_report, "run": alone_report}

@@ -11,14 +11,7 @@ import numpy as np
 import pytest
 
 from benchmarks.statistics.noise import MODELS, gaussian
-from benchmarks.statistics.paths import (
-    CASES,
-    GATING,
-    PATHS,
-    Compare,
-    Outcome,
-    policy_with,
-)
+from benchmarks.statistics.paths import CASES, GATING, PATHS, Compare, Outcome, policy_with
 from benchmarks.statistics.scoring import wilson_interval
 from benchmarks.statistics.tables import marked, rewritten, tables
 from perfci.config.keys import MeasureSettings

@@ -9,10 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.signal import lfilter
 
-from perfci.trend import (
-    TrendSettings,
-    change_points,
-)
+from perfci.trend import TrendSettings, change_points
 from perfci.trend.change_points import examine_all
 
 NIGHTS = 60

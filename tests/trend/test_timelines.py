@@ -3,13 +3,7 @@
 import numpy as np
 import pytest
 
-from perfci.trend import (
-    LoadedHistory,
-    LoadedRun,
-    LoadedSeries,
-    SeriesKey,
-    Timeline,
-)
+from perfci.trend import LoadedHistory, LoadedRun, LoadedSeries, SeriesKey, Timeline
 from perfci.trend.timelines import ArrangedHistory, arrange, current_name
 from tests.trend.histories import ENVIRONMENT, date, run
 

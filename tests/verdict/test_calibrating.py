@@ -9,13 +9,7 @@ from statistics import mean
 
 import pytest
 
-from perfci.calibrate import (
-    SessionRounds,
-    calibrate,
-    detectable,
-    detectable_in,
-    most_disturbing,
-)
+from perfci.calibrate import SessionRounds, calibrate, detectable, detectable_in, most_disturbing
 from perfci.stats.evidence import look_confidence
 from perfci.stats.t_tests import mean as average
 from perfci.stats.t_tests import t_quantile, t_test, variance

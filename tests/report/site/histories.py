@@ -11,15 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perfci.model.run import RunHeader
-from perfci.trend import (
-    Change,
-    ChangeStatus,
-    Drift,
-    Series,
-    SeriesKey,
-    Timeline,
-    Trend,
-)
+from perfci.trend import Change, ChangeStatus, Drift, Series, SeriesKey, Timeline, Trend
 from perfci.trend.events import group_events
 from tests.builders.recorded import header
 

@@ -14,13 +14,7 @@ from perfci.report.site.pages import render_site, render_trend_markdown, trend_l
 from perfci.report.trend import trend_json
 from perfci.trend import Trend
 from tests.report.rendered import with_cmark_gfm
-from tests.report.site.histories import (
-    GPU,
-    quiet_trend,
-    run,
-    with_changes,
-    year,
-)
+from tests.report.site.histories import GPU, quiet_trend, run, with_changes, year
 from tests.report.site.test_script import hostile
 
 
