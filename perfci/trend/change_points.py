@@ -181,16 +181,13 @@ def _sized(
     import numpy as np
     from scipy import special
 
-    before = float(np.median(prepared.levels[begin : ends[0] + 1]))
-    levels = before, before + test.difference
-    ratios: tuple[float | None, float | None, float | None] = (None, None, None)
-    if prepared.logarithmic:
-        half = 0.0 if prepared.exact else float(special.stdtrit(test.df, 0.975)) * test.error
-        levels = math.exp(levels[0]), math.exp(levels[1])
-        low, high = test.difference - half, test.difference + half
-        ratios = ratio_of(test.difference), ratio_of(low), ratio_of(high)
-    else:
-        levels = levels[0] * prepared.unit, levels[1] * prepared.unit
+    before, change = float(np.median(prepared.levels[begin : ends[0] + 1])), test.difference
+    if not prepared.logarithmic:
+        levels = before * prepared.unit, (before + change) * prepared.unit
+        return Move(kind, *ends, within, *levels, None, None, None, test.p)
+    half = 0.0 if prepared.exact else float(special.stdtrit(test.df, 0.975)) * test.error
+    levels = math.exp(before), math.exp(before + change)
+    ratios = ratio_of(change), ratio_of(change - half), ratio_of(change + half)
     return Move(kind, *ends, within, *levels, *ratios, test.p)
 
 
