@@ -122,8 +122,8 @@ class _Measuring:
         self._garbage.freeze(1)  # older objects are the imports', of which few are garbage
         channel.enter("measure")
         self._collectors.take("warm")
-        cards = [member for member in members(first.device) if hasattr(member, "uuid")]
-        uuids = [card.uuid() for card in cards]  # of the cards that NVML may watch
+        # of the cards that NVML may watch
+        uuids = [card.uuid() for card in members(first.device) if hasattr(card, "uuid")]
         limit = {"most_calls": work.most_calls} if work.most_calls else {}
         channel.send("ready", call_s=scene.call_s, on_device=bool(uuids), uuids=uuids, **limit)
         self._blocks_as_ordered(session)

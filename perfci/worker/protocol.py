@@ -268,17 +268,12 @@ def _text(error: BaseException) -> str:
 
 
 def _place(error: BaseException, roots: Sequence[str]) -> str:
-    places = [(frame.filename, frame.lineno) for frame in _user_frames(error)]
+    frames = _user_frames(error)
     inside = tuple(root + os.sep for root in roots)
-    own = [
-        place
-        for place in places
-        if place[0].startswith(inside) and "/site-packages/" not in place[0]
-    ]
-    if not places:
-        return ""
-    file, line = (own or places)[-1]
-    return f"{_relative(file, roots)}:{line}"
+    in_trees = [frame for frame in frames if frame.filename.startswith(inside)]
+    own = [frame for frame in in_trees if "/site-packages/" not in frame.filename]
+    innermost = (own or frames)[-1:]
+    return "".join(f"{_relative(frame.filename, roots)}:{frame.lineno}" for frame in innermost)
 
 
 def _user_frames(error: BaseException) -> list[FrameSummary]:
