@@ -142,27 +142,15 @@ def paired_workers(
 def pair_values(base: WorkerOutput, head: WorkerOutput, metric: str) -> tuple[float, float]:
     """Return one round's values of ``metric``, base's and head's.
 
-    If both sides have bursts of ``metric``, the ratio of the two values is the median ratio of
-    bursts that lay side by side. Their geometric mean is that of the sides' own values. So swapping
-    the sides swaps the values.
+    If bursts of ``metric`` lay side by side, the ratio of the two values is that of these bursts.
+    Their geometric mean is that of the sides' own values. So swapping the sides swaps the values.
     """
     before, after = float(base.values[metric]), float(head.values[metric])
-    log_ratio = _log_ratio(base, head, metric)
-    if log_ratio is None or min(before, after) <= 0.0:
+    if metric not in base.beside or metric not in head.beside or min(before, after) <= 0.0:
         return before, after
     center = math.sqrt(before * after)
-    return center * math.exp(-log_ratio / 2.0), center * math.exp(log_ratio / 2.0)
-
-
-def _log_ratio(base: WorkerOutput, head: WorkerOutput, metric: str) -> float | None:
-    """Return the median log(head / base) over bursts side by side, or None without such bursts."""
-    if metric in base.beside and metric in head.beside:
-        return (head.beside[metric] - base.beside[metric]) / 2.0
-    before, after = base.bursts.get(metric, ()), head.bursts.get(metric, ())
-    if len(before) != len(after):
-        return None
-    ratios = [math.log(h / b) for b, h in zip(before, after, strict=True) if b and h]
-    return median(ratios) if ratios else None
+    half = (head.beside[metric] - base.beside[metric]) / 4.0
+    return center * math.exp(-half), center * math.exp(half)
 
 
 def compare_pairs(

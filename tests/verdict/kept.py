@@ -34,6 +34,7 @@ from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.decision import UNDECIDED, with_verdict
 from perfci.verdict.merge import merge
 from perfci.verdict.policy import Policy
+from perfci.verdict.reduction import side_by_side
 from perfci.verdict.shards import ShardCases
 from perfci.verdict.stopping import undecided_metrics
 from perfci.version import VERSION
@@ -168,7 +169,9 @@ def _drawn(name: str, rng: Random) -> KeptCase:
     drawn = Case(name, "drawn", {}, "bench_drawn.py", 3, "s", compiled=lost == "graphs")
     broken = rng.random() < 0.05
     failures = (Failure(name, "head", "setup", "ValueError", "no"),) if broken else ()
-    return KeptCase(drawn, tuple(sides["base"]), tuple(sides["head"]), failures, 2.5)
+    rounds_of_both = zip(sides["base"], sides["head"], strict=True)
+    base, head = zip(*(side_by_side(pair, (1,) * 4) for pair in rounds_of_both), strict=True)
+    return KeptCase(drawn, base, head, failures, 2.5)
 
 
 # All the ways of judging.

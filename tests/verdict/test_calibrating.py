@@ -107,8 +107,8 @@ def test_rounds_are_read_as_comparisons_read_them_by_bursts_side_by_side() -> No
         for side in ("base", "head")
     )
     spreads = []
-    for bursts in ({}, {"latency_p50": (1.0, 1.0, 1.0)}):
-        sides = ([replace(one, bursts=bursts) for one in side] for side in (base, head))
+    for beside in ({}, {"latency_p50": 0.0}):
+        sides = ([replace(one, beside=beside) for one in side] for side in (base, head))
         rows = compare_case(case("encoder"), *sides, Policy(), paired=True)
         spreads.append(calibrate(rows, Policy(), ROUNDS)[0][0].spread)
     assert spreads[0] > 0.1

@@ -20,20 +20,25 @@ def of(side: str, value: float, *bursts: float | None, number: int = 1) -> Worke
     return worker(side, number, {METRIC: value}, bursts={METRIC: bursts})
 
 
+def values(base: WorkerOutput, head: WorkerOutput) -> tuple[float, float]:
+    """Return the values of a round of three blocks, of one burst per side."""
+    return pair_values(*side_by_side((base, head), (1, 1, 1)), METRIC)
+
+
 def test_bursts_side_by_side_give_the_ratio_and_the_sides_their_level() -> None:
-    base, head = pair_values(of("base", 2.0, 1.0, 4.0, 2.0), of("head", 8.0, 1.1, 4.4, 2.2), METRIC)
+    base, head = values(of("base", 2.0, 1.0, 4.0, 2.0), of("head", 8.0, 1.1, 4.4, 2.2))
     assert head / base == pytest.approx(1.1)
     assert base * head == pytest.approx(16.0)
 
 
 def test_a_burst_set_aside_leaves_out_its_neighbour_too() -> None:
     base, head = of("base", 2.0, None, 2.0, 2.0), of("head", 2.0, 50.0, 2.0, 2.0)
-    assert pair_values(base, head, METRIC) == pytest.approx((2.0, 2.0))
+    assert values(base, head) == pytest.approx((2.0, 2.0))
 
 
 @pytest.mark.parametrize("bursts", [(), (1.0, 2.0), (None, None, None)])
 def test_without_bursts_side_by_side_the_values_are_the_sides_own(bursts: tuple) -> None:
-    assert pair_values(of("base", 2.0, 1.0, 1.0, 1.0), of("head", 3.0, *bursts), METRIC) == (2, 3)
+    assert values(of("base", 2.0, 1.0, 1.0, 1.0), of("head", 3.0, *bursts)) == (2, 3)
 
 
 def test_a_pair_keeps_its_log_ratio_instead_of_its_bursts() -> None:
@@ -73,9 +78,13 @@ def test_a_machine_that_slows_within_each_round_hides_no_regression() -> None:
         busy = [1.0 + 0.3 * ((index * number) % 3) for index in range(9)]
         own = 1.0 + 0.2 * (-1) ** number
         noise = 1.0 + 0.0005 * number
-        base.append(of("base", 1.0, *busy, number=number))
         slowed = [1.05 * noise * one for one in busy]
-        head.append(of("head", 1.05 * own, *slowed, number=number))
+        sides = (
+            of("base", 1.0, *busy, number=number),
+            of("head", 1.05 * own, *slowed, number=number),
+        )
+        for outputs, output in zip((base, head), side_by_side(sides, (1,) * 9), strict=True):
+            outputs.append(output)
     (row,) = (r for r in compare_case(case(), base, head, Policy(), paired=True))
     assert row.ratio == pytest.approx(1.05, rel=0.01)
     assert row.p is not None
