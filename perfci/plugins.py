@@ -59,8 +59,8 @@ def load_plugin(point: EntryPoint, *needed: str) -> Any:
         loaded = point.load()
     except (Exception, SystemExit) as error:  # foreign code: whatever it raises is reported
         raise broken_entry_point(point, f"{type(error).__name__}: {error}") from error
-    if wrong := missing_attributes(loaded, *needed):
-        raise broken_entry_point(point, wrong)
+    if missing := [f"`{name}`" for name in needed if not hasattr(loaded, name)]:
+        raise broken_entry_point(point, f"it lacks {', '.join(missing)}")
     return loaded
 
 
@@ -68,12 +68,6 @@ def added_plugins(group: str, *needed: str) -> Iterator[tuple[str, Any]]:
     """Yield the names and the plug-ins of the entry points of ``group``, sorted by name."""
     for point in entry_points_of(group):
         yield point.name, load_plugin(point, *needed)
-
-
-def missing_attributes(plugin: Any, *needed: str) -> str:
-    """Return which of the ``needed`` attributes ``plugin`` lacks, in words, or nothing."""
-    missing = [name for name in needed if not hasattr(plugin, name)]
-    return f"it lacks {', '.join(f'`{name}`' for name in missing)}" if missing else ""
 
 
 def broken_entry_point(point: EntryPoint, what: str) -> UsageError:

@@ -92,12 +92,11 @@ def answer_of(row: Comparison, question: Question, *, log: bool) -> SessionAnswe
         return None
     # the interval is the point 1: both sides had the same values, so there is no standard error
     same = row.method != "exact" and row.se is None and change == 0.0 and row.ratio_lo == 1.0
-    if row.method == "exact" or same:
-        return SessionAnswer(question.position, change, 0.0, 1.0, rounds, question.base)
-    se = row.se if row.se is not None else standard_error(row)
-    if se is None or row.df is None:
+    se, df = (0.0, 1.0) if row.method == "exact" or same else (row.se, row.df)
+    se = standard_error(row) if se is None else se
+    if se is None or df is None:
         return None
-    return SessionAnswer(question.position, change, se, row.df, rounds, question.base)
+    return SessionAnswer(question.position, change, se, df, rounds, question.base)
 
 
 def ran_out(report: Report, case: str) -> bool:
