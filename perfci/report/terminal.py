@@ -63,7 +63,8 @@ class Line:
 def render_terminal(report: Report, width: int, color: bool, *, verbose: bool = False) -> Clean:
     """Return the report in ``width`` columns, with ANSI colours only where ``color`` is set.
 
-    ``verbose`` shows every comparison. Without it a case in which nothing moved takes one line.
+    ``verbose`` shows every comparison. Without it, a case in which nothing moved has one, with its
+    remarks.
     """
     out = io.StringIO()
     console = text_console(out, max(40, width), color=color)
