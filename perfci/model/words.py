@@ -444,7 +444,7 @@ REASONS: _Words = {
     "no-number": "{case}: {metric}{because}",
     "failed": "{case}: {why}",
     "failed-on-both-sides": "{case}: fails on both sides: {why}",
-    "failed-on-base": "{case}: fails on base, although base has it: {why}",
+    "failed-on-base": "{case}: fails on base only, although base has it: {why}",
     LOOKS_SLOWER: _undecided,
     "undecided": _undecided,
     "not-comparable": "{case}: not comparable{because}",

@@ -59,7 +59,7 @@ def test_head_alone_is_compared_where_the_baselines_commit_can_not_be_measured(
     (why,) = (note for note in report["notes"] if note.startswith("Unconfirmed: "))
     assert "can't be measured: build command `test -f ok` ended with exit status 1" in why
     assert rows(report, "two")["latency_p50"]["status"] == "failed"
-    assert "two: fails on base alone" in " ".join(report["verdict"]["reasons"])
+    assert "two: fails on base only" in " ".join(report["verdict"]["reasons"])
     (unused,) = (note for note in report["notes"] if "fails here in 1 case" in note)
     assert "--no-confirm" in unused
     assert report["base"]["rev"] == "baselines of 2 commits, the newest"
