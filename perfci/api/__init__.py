@@ -21,7 +21,8 @@ from perfci.errors import BenchmarkError
 if TYPE_CHECKING:
     import torch
 
-_PACKAGE = str(Path(__file__).parent.parent) + "/"
+PACKAGE = str(Path(__file__).parent.parent) + "/"
+"""Beginning of the paths of perfci's own files."""
 _UNFIT = re.compile(r"[^A-Za-z0-9_.+\-]+")
 """Characters that can't be part of a name or a label."""
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
@@ -44,7 +45,7 @@ class ModelOptions:
 def user_frame() -> str:
     """Return ``file:line`` of the innermost frame outside perfci, or an empty text."""
     frame = inspect.currentframe()
-    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+    while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else ""
 

@@ -21,9 +21,9 @@ import re
 import select
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from perfci.api import PACKAGE
 from perfci.errors import PerfciError, Unusable
 from perfci.model.worker import WorkOrder
 from perfci.plugins import BROKEN
@@ -198,10 +198,6 @@ def moved_high(descriptor: int) -> int:
     return moved
 
 
-_PERFCI = str(Path(__file__).resolve().parent.parent) + os.sep
-"""Prefix of the paths of perfci's own files."""
-
-
 def kind_of(error: BaseException) -> str:
     """Return a failure's kind: perfci's own name of it, or the exception's class."""
     if isinstance(error, PerfciError) and error.slug == BROKEN:
@@ -282,7 +278,7 @@ def _user_frames(error: BaseException) -> list[FrameSummary]:
     return [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
-        if not frame.filename.startswith((_PERFCI, "<frozen"))
+        if not frame.filename.startswith((PACKAGE, "<frozen"))
     ]
 
 
