@@ -155,7 +155,7 @@ _STRICT = "Shall an inconclusive verdict fail the check?"
     "measuring_python",
     default="",
     metavar="PATH",
-    help="The Python that has torch and measures (default: .venv's or venv's, else perfci's own).",
+    help="The Python that runs the benchmarks (default: .venv's or venv's, else perfci's own).",
 )
 @click.option(
     "--strict/--no-strict",

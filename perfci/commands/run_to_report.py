@@ -210,13 +210,12 @@ def rows_alone(result: SessionResult, policy: Policy) -> tuple[Comparison, ...]:
 
 def _not_measured(result: SessionResult) -> dict[str, str]:
     """Return each metric that no worker could measure, with the reason the workers gave."""
-    measured = {name for output in _outputs(result) for name in output.values}
-    reasons: dict[str, str] = {}
-    for output in _outputs(result):
-        for name, reason in output.missing.items():
-            if name not in measured:
-                reasons.setdefault(name, reason)
-    return dict(sorted(reasons.items()))
+    outputs = _outputs(result)
+    measured = {name for output in outputs for name in output.values}
+    reasons = {  # the first reason counts
+        name: reason for output in reversed(outputs) for name, reason in output.missing.items()
+    }
+    return {name: reasons[name] for name in sorted(reasons.keys() - measured)}
 
 
 def _outputs(result: SessionResult) -> list[WorkerOutput]:
