@@ -145,15 +145,18 @@ class Workplace:
         comes from head. If only base can't import a file, each of the file's cases has a failure
         instead of the file.
         """
-        on_head = {failure.case for failure in self.plan.head.discovery.failures}
-        everything = tuple(
-            failure
-            for side in self.plan.sides
-            for failure in side.discovery.failures
-            if failure.side != "base"
-            or (failure.case in on_head and not self._is_heads_own(failure.case))
+        head = self.plan.head
+        if len(self.plan.sides) < 2:
+            return head.discovery.failures
+        base = self.plan.sides[0]
+        on_head = {failure.case for failure in head.discovery.failures}
+        both = on_head - base.overlay.added - base.overlay.changed
+        return (
+            *(failure for failure in base.discovery.failures if failure.case in both),
+            *head.discovery.failures,
+            *_not_importable(cases, base),
+            *_not_importable(base.discovery.cases, head),
         )
-        return everything + self._one_sided(cases)
 
     def not_on_base(
         self, failures: Sequence[Failure], cases: Sequence[Case], measured: Collection[str]
@@ -171,26 +174,6 @@ class Workplace:
             return frozenset(skipped)
         has = cases_of_base(self.plan, self.check_out_base, self.executor, self.budget_end)
         return frozenset(skipped.union(case.id for case in failed if not has(case)))
-
-    def _is_heads_own(self, file: str) -> bool:
-        """Return whether the benchmark file is new in head, or differs from base's."""
-        overlay = self.plan.sides[0].overlay
-        return file in overlay.added | overlay.changed
-
-    def _one_sided(self, cases: Sequence[Case]) -> tuple[Failure, ...]:
-        """Return a failure for each case whose file can be imported on the other side only."""
-        if len(self.plan.sides) < 2:
-            return ()
-        base, head = (side.discovery for side in self.plan.sides)
-        base_ids = {case.id for case in base.cases}
-        head_ids = {case.id for case in head.cases}
-        broken = {failure.case: failure for failure in (*base.failures, *head.failures)}
-        return tuple(
-            Failure(case.id, side, "import", failure.kind, failure.message)
-            for side, present, others in (("base", base_ids, cases), ("head", head_ids, base.cases))
-            for case in others
-            if case.id not in present and (failure := broken.get(case.file)) is not None
-        )
 
 
 @contextmanager
@@ -386,6 +369,15 @@ def _changes(sides: Sequence[SidePlan]) -> Differences:
         may_be_seen=same_python and not any(side.built for side in sides),
         may_be_harmless=same_python and all(side.overlay.tree == side.tree for side in sides),
     )
+
+
+def _not_importable(cases: Sequence[Case], side: SidePlan) -> Iterator[Failure]:
+    """Yield a failure for each of the other side's ``cases`` whose file ``side`` can't import."""
+    ids = {case.id for case in side.discovery.cases}
+    broken = {failure.case: failure for failure in side.discovery.failures}
+    for case in cases:
+        if case.id not in ids and (failure := broken.get(case.file)):
+            yield Failure(case.id, side.name, "import", failure.kind, failure.message)
 
 
 def _note_discoveries(plan: SessionPlan, journal: Journal) -> None:

@@ -239,30 +239,27 @@ def cores(
     available = sorted(available, key=lambda core: (core in near, core))
     try:
         plan = plan_cores(available, cores=settings.cores, threads=settings.threads, pin=quiet.pin)
-        if quiet.pin:
-            answer = _answer(sys.executable, "-I", "-S", "-c", _PIN_PROBE, *map(str, plan.workers))
     except UsageError as error:
         return _impossible("cores", error.message, error.advice)
+    if not quiet.pin:
+        return _worse("cores", "workers are not pinned", "Take `pin = false` out of `quiet`.")
+    numbers = [str(core) for core in sorted(plan.workers)]
+    try:
+        answer = _answer(sys.executable, "-I", "-S", "-c", _PIN_PROBE, *numbers)
     except NoAnswer as error:
         return _impossible(
             "cores",
-            f"a process can't be pinned to {_numbers(plan.workers)}: {error}",
+            f"a process can't be pinned to cores {', '.join(numbers)}: {error}",
             "Let the container or sandbox allow sched_setaffinity, or set `pin = false` in "
             "[tool.perfci.quiet].",
         )
-    if not quiet.pin:
-        return _worse("cores", "workers are not pinned", "Take `pin = false` out of `quiet`.")
-    if answer.split() != [str(core) for core in sorted(plan.workers)]:
-        text = f"a process pinned to {_numbers(plan.workers)} is on {answer.strip()}"
+    if answer.split() != numbers:
+        text = f"a process pinned to cores {', '.join(numbers)} is on {answer.strip()}"
         return _worse("cores", text, "A daemon that places processes, or a sandbox, undoes it.")
     if len(available) < 2 or (near and set(plan.workers) - near):
         text = f"{len(available)}; too few for workers to have their own, near the GPU"
         return _worse("cores", text, "Let perfci use two cores or more, of the GPU's NUMA node.")
     return _ok("cores", f"{len(available)}; workers are pinned to their own")
-
-
-def _numbers(wanted: Sequence[int]) -> str:
-    return f"cores {', '.join(map(str, wanted))}"
 
 
 def quota(allowed: float | None, count: int) -> HardwareFinding:
