@@ -34,7 +34,7 @@ def calibrated(project: Project, rev: str, options: MeasureOptions, budget_s: fl
         cases = selected_cases(workplace, options)
         # the gate tests ``scale`` times as many comparisons as these cases have
         scale = whole_by_part(workplace.cases(""), cases)
-        session = SessionOptions(everything=True, all_rounds=True, scale=scale)
+        session = SessionOptions(all_rounds=True, scale=scale)
         result = measure_cases(workplace, cases, session)
         sound = [state for state in result.states if state.rounds and not state.failures]
         rounds = session_rounds(sound, settings)

@@ -61,17 +61,17 @@ def measure_cases(
 ) -> SessionResult:
     """Measure the ``cases`` that every side has and that aren't skipped.
 
-    If the sides' environments differ, or head is slowed down on purpose, a case that ran no changed
-    file gets all of its rounds, like any other case.
+    A case that ran no changed file gets all of its rounds, like any other case, if the sides'
+    environments differ, if head is slowed down on purpose, or if the options ask for all rounds.
     """
     known = [{case.id for case in side.discovery.cases} for side in workplace.plan.sides]
     chosen = tuple(case for case in cases if not case.skip and all(case.id in ids for ids in known))
     unlike = len({environment.key for environment in workplace.environments.values()}) > 1
-    if unlike or any(workplace.plan.config.settings.inject.values()):
+    slowed = any(workplace.plan.config.settings.inject.values())
+    if unlike or slowed or options.keeper or options.all_rounds:
         options = replace(options, everything=True)
     files = {case.file for case in chosen}
-    everything = options.everything or options.all_rounds or options.keeper
-    if not everything and is_harmless(workplace.plan, files):
+    if not options.everything and is_harmless(workplace.plan, files):
         return _untouched(workplace.plan, chosen)
     changed = changed_lines_reached(workplace.plan, chosen)
     measuring_begins()
@@ -105,11 +105,11 @@ class Session:
         self._needs = CaseNeeds(self._settings, plan.config.policy)
         self._budget = Budget(self._needs, ())
         self._executor = workplace.executor
-        self._shared = RoundContext(workplace.executor, workplace.budget_end, workplace.gpu)
+        self._round_context = RoundContext(workplace.executor, workplace.budget_end, workplace.gpu)
         self._servers = ForkServers(workplace)
         self._code = UsedCode(plan)
         self._planned = 0
-        self._rng = Random(self._settings.seed)  # noqa: S311 (an order, not a secret)
+        self._rng = Random(self._settings.seed)  # noqa: S311 (order of later rounds, no secret)
         self._family = 0
         self._measured_s = 0.0
         self._rounds = 0
@@ -122,7 +122,7 @@ class Session:
         ``changed`` has by case how many changed lines its benchmark reaches: such cases come first.
         """
         states = case_states(cases, [side.name for side in self._plan.sides])
-        tree = self._plan.head.tree  # part of the seed: each commit has its own order
+        tree = self._plan.head.tree  # part of the seed: each commit has its own first order
         rng = Random(f"{self._settings.seed} {tree}")  # noqa: S311 (an order, not a secret)
         self._budget = Budget(self._needs, by_priority(states, changed, rng))
         ended, notes = self._until_the_end(states)
@@ -142,7 +142,7 @@ class Session:
                 *self._code.notes(),
                 *self._servers.notes(),
                 *self._workplace.gpu.notes(),
-                *self._shared.notes(),
+                *self._round_context.notes(),
             ),
             installed=self._code.installed(),
             unexercised=self._code.unexercised(states),
@@ -151,7 +151,7 @@ class Session:
     def _until_the_end(self, states: list[CaseState]) -> tuple[str, list[str]]:
         """Measure all cases. Return what ended the session, and notes on an early end."""
         try:
-            self._all(states)
+            self._measure_all(states)
         except BudgetEnded:
             return "budget", []
         except KeyboardInterrupt:
@@ -166,36 +166,33 @@ class Session:
             self._servers.close()
         return "done", []
 
-    def _all(self, states: list[CaseState]) -> None:
+    def _measure_all(self, states: list[CaseState]) -> None:
         """Measure until each case that the budget is enough for is decided. Raises BudgetEnded.
 
         Cases that the budget wasn't enough for at first get the time that the others leave.
         """
         while True:
             before = self._rounds
-            self._minimum(states)
+            self._measure_minimum(states)
             if len(self._plan.sides) > 1:
-                self._more(states)
+                self._measure_undecided(states)
             if not any(map(self._is_due, states)):
                 return
             if self._rounds == before:
                 raise BudgetEnded
 
-    def _minimum(self, states: list[CaseState]) -> None:
-        """Sweep over all cases until each has its minimum of rounds, or no time for a round.
-
-        In sweeps a drift of the machine meets all cases alike.
-        """
+    def _measure_minimum(self, states: list[CaseState]) -> None:
+        """Sweep over the cases until each has its minimum of rounds, or no time is left for one."""
         self._planned = sum(map(self._needs.minimum_rounds, states))
         while (due := [state for state in states if self._is_due(state)]) and self._sweep(due):
             pass
 
     def _is_due(self, state: CaseState) -> bool:
-        """Return whether ``_minimum`` has to measure another round of the case."""
+        """Return whether ``_measure_minimum`` has to measure another round of the case."""
         ended = state.untouched or bool(state.failures)
         return not ended and state.rounds < self._needs.minimum_rounds(state)
 
-    def _more(self, states: list[CaseState]) -> None:
+    def _measure_undecided(self, states: list[CaseState]) -> None:
         """Measure cases further, until all are decided."""
         self._family = scaled_family(self._needs.gating_comparisons(states), self._options.scale)
         begun = [s for s in states if s.rounds >= self._needs.minimum_rounds(s)]
@@ -207,22 +204,22 @@ class Session:
         """Return the cases that get one more round: the undecided ones that it helps most."""
         needs, time = self._needs, self._time_left()
         if self._options.keeper or self._options.all_rounds:
-            open_ = [state for state in begun if not (state.failures or state.untouched)]
-            return [state for state in open_ if state.rounds < needs.maximum_rounds(state)]
+            return [s for s in begun if not s.failures and s.rounds < needs.maximum_rounds(s)]
         undecided = [s for s in begun if needs.wants_more(s, self._family, time.left_s)]
         return needs.next_of(undecided, self._family, time) if undecided else []
 
     def _sweep(self, states: list[CaseState]) -> bool:
         """Measure each case, group by group. Return whether there was time for any of them.
 
-        A case without its least rounds gets them, unless it changes its group, and any other case
-        gets one round.
+        A case that is due gets rounds until it isn't, or until it belongs to another group because
+        its compiler became known. Any other case gets one round. A group's cases take turns round
+        by round, so that a drift of the machine meets them alike.
         """
         self._servers.learn(states)
         before = self._rounds
         for group in self._visits(states):
             key, waiting = self._servers.group_of(group[0].case), list(group)
-            while waiting and self._pass(waiting):
+            while waiting and self._measure_one_round_each(waiting):
                 waiting = [
                     state
                     for state in waiting
@@ -231,16 +228,17 @@ class Session:
                 self._rng.shuffle(waiting)
         return self._rounds > before
 
-    def _pass(self, states: Sequence[CaseState]) -> bool:
-        """Measure one round of each case that the budget is enough for. Return if there is one."""
+    def _measure_one_round_each(self, states: Sequence[CaseState]) -> bool:
+        """Measure one round of each case the budget is enough for. Return whether any was."""
         before = self._rounds
         for state in states:
             if not self._budget.enough_for([state], self._family, self._time_left()):
                 continue
-            later = state.rounds >= self._needs.minimum_rounds(state)
+            later = state.rounds >= self._needs.minimum_rounds(state)  # see ForkServers.of
             measured = False
             while not measured:  # again, if a forked worker is unlike a fresh one
                 left_s = self._time_left().left_s
+                # not after round 1: it is cold, so round 2 may be far shorter
                 if left_s <= 0 or (state.rounds > 1 and left_s <= max(state.took_s)):
                     raise BudgetEnded
                 measured = self._round(state, self._servers.of(state.case, later=later))
@@ -266,10 +264,10 @@ class Session:
 
         Then the round doesn't count, and ``servers`` must not serve another.
         """
-        self._show(state.case.id, state.rounds + 1)
+        self._show_progress(state.case.id, state.rounds + 1)
         started = self._executor.now()
         try:
-            measured = self._measured(state, servers)
+            measured = self._run_workers(state, servers)
         except BudgetEnded:
             state.wall_s += self._executor.now() - started
             raise
@@ -285,11 +283,11 @@ class Session:
         self._rounds += 1
         self._round_time_s += took
         self._measured_s += sum(side.measured_s for side in measured)
-        self._note(state, measured)
-        self._take(state, measured, took)
+        self._log_results(state, measured)
+        self._take_results(state, measured, took)
         return True
 
-    def _take(self, state: CaseState, measured: Sequence[RoundSide], took_s: float) -> None:
+    def _take_results(self, state: CaseState, measured: Sequence[RoundSide], took_s: float) -> None:
         """Take the results of a round into the case's state."""
         state.wall_s += took_s
         state.took_s.append(took_s)
@@ -317,15 +315,15 @@ class Session:
             and may_be_untouched(state.compared(self._needs.policy))
         )
 
-    def _show(self, case: str, number: int) -> None:
+    def _show_progress(self, case: str, number: int) -> None:
         shortage = self._budget.shortage
         planned = shortage.rounds if shortage else self._planned
         self._workplace.shown.progress(
             Progress(case, number, self._rounds, planned, self._elapsed_s(), shortage)
         )
 
-    def _note(self, state: CaseState, measured: Sequence[RoundSide]) -> None:
-        """Note the results of a round in the log.
+    def _log_results(self, state: CaseState, measured: Sequence[RoundSide]) -> None:
+        """Write the results of a round to the log.
 
         A failure may blame the other side's worker. Then what that worker printed is kept.
         """
@@ -335,13 +333,13 @@ class Session:
                 named = side.failure.side if side.failure else side.side
                 self._workplace.journal.result(state.slug, side.result, logs.get(named, ""))
 
-    def _measured(self, state: CaseState, servers: OpenServers | None) -> tuple[RoundSide, ...]:
+    def _run_workers(self, state: CaseState, servers: OpenServers | None) -> tuple[RoundSide, ...]:
         """Run a worker of each side for the next round. Then remove their cold caches."""
         number, exact = state.rounds + 1, self._needs.exact_parts(state)
         sides = starting_order(self._plan.sides, number)
         settings = self._settings
         measured = measure_round(
-            self._shared,
+            self._round_context,
             [self._plan.task(side, state, number, exact) for side in sides],
             number,
             replace(settings, residency="alternate") if state.crowding else settings,
@@ -367,7 +365,7 @@ def _written_trees(plan: SessionPlan) -> Iterator[Failure]:
     for root, before in plan.uncommitted.items():
         if not root.is_dir():  # a tree that is gone failed its case
             continue
-        side = names.get(root, "head")
+        side = names[root]
         try:
             written = written_since(before, uncommitted(root))
         except OutsideError as error:

@@ -151,9 +151,10 @@ def test_what_is_imported_is_measured(settled: Project) -> None:
     assert statuses(settled) == MEASURED
 
 
-def test_all_measures_everything(settled: Project) -> None:
+@pytest.mark.parametrize("option", [("--all",), ("--keep-bursts", "kept")])
+def test_an_option_measures_everything(settled: Project, option: tuple[str, ...]) -> None:
     settled.commit("other", **{"unused.py": "x = 2\n"})
-    assert statuses(settled, "--all") == MEASURED
+    assert statuses(settled, *option) == MEASURED
 
 
 STARTING = """\
