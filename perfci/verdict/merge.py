@@ -74,22 +74,15 @@ def numbered(named: Sequence[Named], expect: int | None) -> dict[Shard, Report]:
 
 
 def _shard(name: str, report: Report, *, alone: bool) -> Shard:
-    if not report.shard and alone:
-        return Shard(1, 1)
-    if not report.shard:
-        raise UsageError(
-            "not-one-report",
-            f"{name} is a whole report, but not the only one of {report.environment.key!r}",
-            "Measure the parts with `--shard 1/2` and `--shard 2/2`.",
-        )
-    try:
+    if report.shard:
         return parse_shard(report.shard)
-    except ValueError as error:
-        raise UsageError(
-            "not-one-report",
-            f"{name} says it is shard {report.shard!r}: {error}",
-            "Measure it again.",
-        ) from error
+    if alone:
+        return Shard(1, 1)
+    raise UsageError(
+        "not-one-report",
+        f"{name} is a whole report, but not the only one of {report.environment.key!r}",
+        "Measure the parts with `--shard 1/2` and `--shard 2/2`.",
+    )
 
 
 def _require_alike(named: Sequence[Named], traits: _Traits, advice: str) -> None:

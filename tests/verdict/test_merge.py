@@ -153,7 +153,6 @@ REFUSED = {
     "other count": ({"shard": "2/3"}, "the number of shards is '2' and '3'"),
     "other split": ({"split": "ffffffffffff"}, "the split"),
     "whole": ({"shard": ""}, "is a whole report"),
-    "no shard": ({"shard": "3/2"}, "says it is shard '3/2'"),
     "case twice": ({"results": adjust(ALIKE[0], POLICY)}, "in shard 1/2 and in shard 2/2"),
 }  # fmt: skip
 
