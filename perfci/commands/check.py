@@ -40,7 +40,7 @@ from perfci.units import counted
 from perfci.verdict.anchors import choose_anchors, day_shifts, may_decide
 from perfci.verdict.case_comparisons import compare_case, left_out
 from perfci.verdict.decision import failed_on_base, placeholder, with_verdict
-from perfci.verdict.merge import as_one_session
+from perfci.verdict.merge import joined_report
 from perfci.verdict.policy import Policy
 from perfci.verdict.row_status import adjust, suspects
 from perfci.verdict.shards import ShardCases
@@ -414,7 +414,7 @@ def _joined(screen: Report, measured: _Measurements, policy: Policy, scale: floa
     rows = adjust(sorted(rows, key=lambda row: place.get(row.case, len(place))), policy, scale)
     explanations = tuple(why for why in screen.explanations if why.case not in cases)
     parts = (replace(screen, explanations=explanations), *measured.reports)
-    joined = as_one_session(parts, rows)
+    joined = joined_report(parts, rows)
     findings = {found.code: found for part in parts for found in part.findings}
     repeated = {f"{words(found)}." for part in parts for found in part.findings}
     repeated -= {f"{words(found)}." for found in findings.values()}

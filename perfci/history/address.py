@@ -47,7 +47,9 @@ def parse_address(url_or_path: str) -> HistoryAddress:
         url_or_path.encode()  # SQLAlchemy shows an address as UTF-8
         url = make_url(url_or_path)
     except (ArgumentError, ValueError):
-        raise _unclear("it can't be read as an address") from None  # they may repeat a password
+        raise _unclear(
+            "it can't be read as an address"
+        ) from None  # the errors may repeat a password
     if url.drivername not in {"postgres", "postgresql", "postgresql+psycopg"}:
         raise _unclear(f"perfci keeps histories in files and PostgreSQL, not `{url.drivername}`")
     if "@" in (url.host or ""):
@@ -75,7 +77,7 @@ def files_at(url_or_path: str) -> tuple[Path, ...]:
 
 
 def own_file(project: str) -> Path:
-    """Return the history of ``project`` in the user's data folder."""
+    """Return the file of the user's own history of ``project``."""
     from platformdirs import user_data_path
 
     return user_data_path("perfci") / "history" / f"{project}.sqlite"

@@ -111,29 +111,32 @@ class InterruptHandler:
     """
 
     def __init__(self) -> None:
-        self._spare = False  # whether the next signal is passed over
-        self._raised = False  # whether a signal has ended the measuring
-        self._pending = False  # whether the first signal was passed over
+        self._ignore_next = False
+        self._has_raised = False
+        self._first_was_ignored = False
 
     def __call__(self, _signal: int, _frame: FrameType | None) -> None:
         """Handle a signal: raise KeyboardInterrupt, or pass over it."""
-        if self._spare:
-            self._spare = False
-            self._pending = not self._raised
+        if self._ignore_next:
+            self._ignore_next = False
+            self._first_was_ignored = not self._has_raised
             return
-        self._spare = self._raised = True
+        self._ignore_next = self._has_raised = True
         raise KeyboardInterrupt
 
     def measuring_begins(self) -> None:
-        """Let the next signal end the measuring. A first one that was passed over ends it now."""
-        if self._pending:
-            self._pending, self._raised = False, True
+        """Let the next signal end the measuring. A first one that was passed over ends it now.
+
+        If one has ended a measuring before, the next is passed over: the report comes first.
+        """
+        if self._first_was_ignored:
+            self._first_was_ignored, self._has_raised = False, True
             raise KeyboardInterrupt
-        self._spare = self._raised
+        self._ignore_next = self._has_raised
 
     def measuring_ended(self) -> None:
         """Pass over the next signal, because a report has to be written."""
-        self._spare = True
+        self._ignore_next = True
 
 
 def measuring_begins() -> None:

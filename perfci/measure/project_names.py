@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from perfci.files import parse_toml
-from perfci.measure.checkout.build import FOLDER
+from perfci.measure.checkout.build import ENVIRONMENT_FOLDER
 from perfci.worker.own_packages import (
     NO_LIBRARY,
     VENDORED,
@@ -69,10 +69,13 @@ def distributions_of(tree: Path) -> tuple[str, ...]:
     return tuple(sorted({normalised(name) for in_folder in names for name in in_folder if name}))
 
 
-def packages_built_into(tree: Path, python_path: Sequence[str]) -> frozenset[str]:
-    """Return the other projects' distributions, with versions, that a build put into its tree."""
+def distributions_built_into(tree: Path, python_path: Sequence[str]) -> frozenset[str]:
+    """Return the ``.dist-info`` folders of other projects that a build put into its tree."""
     own = distributions_of(tree)
-    folders = (*(tree / FOLDER).glob("lib/*/site-packages"), *(tree / each for each in python_path))
+    folders = (
+        *(tree / ENVIRONMENT_FOLDER).glob("lib/*/site-packages"),
+        *(tree / each for each in python_path),
+    )
     return frozenset(
         path.name
         for folder in folders
@@ -84,7 +87,7 @@ def packages_built_into(tree: Path, python_path: Sequence[str]) -> frozenset[str
 def _declared_in(folder: Path) -> Iterator[str]:
     try:
         table = parse_toml(_text(folder / "pyproject.toml"))
-    except ValueError:  # another commit's mistake: its benchmarks will fail
+    except ValueError:  # the commit's own mistake, which measuring it reports
         table = {}
     for section in (table.get("project"), _table(table.get("tool")).get("poetry")):
         yield str(_table(section).get("name", ""))

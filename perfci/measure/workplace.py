@@ -48,9 +48,9 @@ from perfci.measure.plan import SessionPlan, SidePlan
 from perfci.measure.process_cleanup import SESSION_VARIABLE, measuring_begins
 from perfci.measure.progress import Journal, Progress
 from perfci.measure.project_names import (
+    distributions_built_into,
     distributions_of,
     modules_of,
-    packages_built_into,
     packages_of,
 )
 from perfci.measure.selection import select
@@ -353,7 +353,7 @@ def _built_unlike(sides: Sequence[SidePlan], python_path: Sequence[str]) -> bool
     (_, ended), (began, _) = (build_times(side.root) for side in sides)
     if 0.0 <= began - ended < _NEXT_BUILD_S:
         return False
-    base, head = (packages_built_into(side.root, python_path) for side in sides)
+    base, head = (distributions_built_into(side.root, python_path) for side in sides)
     return base != head
 
 

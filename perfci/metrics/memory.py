@@ -58,8 +58,8 @@ METRICS = {
         undecided="inconclusive",
         always=True,
     ): (
-        "that peak − their memory at the end of set-up, without mapped files: the [working "
-        "memory](statistics.md#memory)"
+        "`peak_host_memory` − the same processes' memory at the end of set-up, without mapped "
+        "files: the [working memory](statistics.md#memory)"
     ),
     Metric("setup_peak_memory", "bytes", "per_worker", 0.10, "warn", step=_PAGE): (
         "peak of memory of the worker's process from its start, or fork, to its first call's end"
@@ -110,7 +110,7 @@ _POINTS = 30
 _LEAST_POINTS = 10
 _GROWTH_TIME_S = 0.06
 """Time for all calls. If it is too short for ``_POINTS`` calls, each reading follows one call."""
-_LONGEST_S = 0.5
+_LONGEST_GROWTH_S = 0.5
 """Longest time for calls that are too slow for ``_GROWTH_TIME_S``."""
 
 
@@ -125,7 +125,7 @@ def memory_growth(
     points = _POINTS
     calls = min(100, int(_GROWTH_TIME_S / _POINTS / max(call_s, 1e-7)))
     if calls < 1:
-        calls, points = 1, min(_POINTS, int(_LONGEST_S / call_s))
+        calls, points = 1, min(_POINTS, int(_LONGEST_GROWTH_S / call_s))
         if points < _LEAST_POINTS:
             return None
     levels = array("d", bytes(8 * points))  # allocated before, as its own growth would count
@@ -140,8 +140,8 @@ def memory_growth(
 def cards_in_use() -> Sequence[int]:
     """Return the numbers of the CUDA cards on which torch holds memory, or else its current card's.
 
-    There are none if the process hasn't initialised CUDA. To ask torch of a card that it doesn't
-    use takes no memory there, but to wait for such a card would.
+    There are none if the process hasn't initialised CUDA. Asking torch about a card that it doesn't
+    use takes no memory on it. Synchronising with it would, so unused cards are left out.
     """
     torch = sys.modules.get("torch")
     if torch is None or not torch.cuda.is_initialized():
@@ -199,8 +199,8 @@ class Memory(Collector):
     def _on_host(self) -> Reading:
         """Return the peak of a few more warm calls and its growth over set-up, or why not.
 
-        If calls leave garbage, or Python collects it, the peak is that of as many more calls as
-        Python needs to collect once: that is what a user's process has.
+        If calls leave garbage, or Python's collector is on, calls are also made until Python has
+        collected once, and the peak includes theirs, as in a user's process.
 
         The memory of perfci's own samples is subtracted, because a quicker side has more samples.
         The growth includes memory that calls keep for good (a cache, a compiler's modules). It may
@@ -209,7 +209,7 @@ class Memory(Collector):
         samples_bytes = self.scene.samples_bytes()
         alone = not (self._before_bursts and self._before_bursts.any_until(Spent.now()))
         peak_of = self._peak_of if alone else self._peak_of_tree
-        ended = monotonic() + _PEAK_TIME_S
+        deadline = monotonic() + _PEAK_TIME_S
         left: list[int] = []
 
         def call() -> None:
@@ -218,9 +218,9 @@ class Memory(Collector):
             left.append(self.scene.collect())
 
         peaks = [peak_of(call)]
-        while len(peaks) < _PEAK_CALLS and monotonic() < ended:
+        while len(peaks) < _PEAK_CALLS and monotonic() < deadline:
             peaks.append(peak_of(call))
-        count = upper_median(left) if alone else 0
+        count = upper_median(left) if alone else 0  # children's garbage isn't seen
         garbage = {"cyclic_garbage": float(count)} if count else {}
         if (count or gc.isenabled()) and not self.scene.work.most_calls:
             peaks.append(peak_of(self._call_until_collected))
@@ -243,9 +243,9 @@ class Memory(Collector):
     def _call_until_collected(self) -> None:
         """Make calls until Python has collected garbage by itself; at most for some time."""
         was_on, before = gc.isenabled(), collections_so_far()
-        end = monotonic() + _LONGEST_GARBAGE_S
+        deadline = monotonic() + _LONGEST_GARBAGE_S
         gc.enable()
-        while collections_so_far() == before and monotonic() < end:
+        while collections_so_far() == before and monotonic() < deadline:
             self.scene.once()
         if not was_on:
             gc.disable()

@@ -40,7 +40,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A case, or benchmark files separated by commas, that one side couldn't measure.
+    """A case that one side couldn't measure, or benchmark files, separated by commas.
 
     ``stage`` is the worker's step that failed. ``kind`` is the sort of failure: an exception's
     name, or a slug such as ``timeout``. ``log_tail`` is the end of the worker's output.
@@ -74,7 +74,7 @@ class Metric:
     ``share``: the threshold is never less than this share of base's value.
     ``whole``: the metric that this metric is a part of, or "".
     ``share_of_whole``: the threshold is never less than this share of base's value of ``whole``.
-    A configured threshold turns this bound off.
+    A configured threshold turns the latter bound off.
     ``floor``: smaller values count as this value.
     ``step``: the resolution of the instrument, in ``unit``. Values are multiples of it.
     ``undecided``: what an inconclusive gating comparison makes of the verdict.
@@ -116,8 +116,8 @@ def unfit_reason(metric: Metric) -> str:
         ("undecided", metric.undecided, metric.undecided in _UNDECIDED, "inconclusive or pass"),
         ("direction", metric.direction, metric.direction in _DIRECTIONS, "lower or higher"),
         ("gate", metric.gate, metric.gate in _GATES, "fail, warn or info"),
-        ("threshold", threshold, _is_finite_size(threshold), "a share of base"),
-        ("step", metric.step, _is_finite_size(metric.step), "a size"),
+        ("threshold", threshold, _is_finite_size(threshold), "a finite number, 0 or more"),
+        ("step", metric.step, _is_finite_size(metric.step), "a finite number, 0 or more"),
     )
     wrong = (
         f"its `{option}` is {value!r}, not {wanted}"

@@ -105,7 +105,7 @@ def merge(
     expect: int | None = None,
     notes: Sequence[str] = (),
 ) -> tuple[Report, ...]:
-    """Return one report for each environment of the shards' reports, by the environment's key.
+    """Return one report for each environment, in the order of the environments' keys.
 
     Raises UsageError if they are not parts of one report. ``expect`` is the number of shards that
     every environment should have, by default the shards' own count. ``notes`` are added to each
@@ -135,12 +135,12 @@ def _merged(
     rows = adjust(_joined(shards), policy)
     known = (note for part in parts for note in part.notes)
     all_notes = dict.fromkeys((*known, *notes))
-    joined = replace(as_one_session(parts, rows), notes=tuple(all_notes), shard="", split="")
+    joined = replace(joined_report(parts, rows), notes=tuple(all_notes), shard="", split="")
     report = with_verdict(replace(joined, missing=tuple(map(str, missing))), policy)
     return replace(report, verdict=_incomplete(report.verdict, missing))
 
 
-def as_one_session(parts: Sequence[Report], rows: tuple[Comparison, ...]) -> Report:
+def joined_report(parts: Sequence[Report], rows: tuple[Comparison, ...]) -> Report:
     """Return one report of ``rows`` and everything else in ``parts``, for a verdict to decide."""
     durations: Counter[str] = Counter()
     for part in parts:
@@ -198,7 +198,7 @@ def _joined(shards: Mapping[Shard, Report]) -> tuple[Comparison, ...]:
 
 
 def _distinct(failures: Iterable[Failure]) -> tuple[Failure, ...]:
-    """Return one failure of each sort: messages may differ in addresses and folders only."""
+    """Return one failure of each sort: their messages differ in addresses or folders at most."""
     unlike: dict[tuple[str, ...], Failure] = {}
     for failure in failures:
         unlike.setdefault((failure.case, failure.side, failure.stage, failure.kind), failure)

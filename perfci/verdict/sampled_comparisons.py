@@ -27,13 +27,13 @@ from perfci.verdict.policy import Policy, standard_error
 _IDLE_S = 3e-7
 """A shorter call is mostly the time of the clock and of calling any function (about 1e-7 s)."""
 _CALL = "latency_p50"
-_ONCE, _LEAST_ONCE_S = 10_000.0, 0.001
-"""An early call that takes a multiple of a warm one, and at least this long, does work that a warm
-one doesn't."""
+_ONCE_RATIO, _LEAST_ONCE_S = 10_000.0, 0.001
+"""An early call that takes this many times a warm one, and at least this long in s, does work that
+a warm one doesn't."""
 _BEFORE_IDLE_S = 2e-4
-"""So does an early call of this length, if a warm one does nothing."""
-_STARTS_WITH_MORE = {"compile_time", "compile_time_cached", "graphs", "device_time_p50"}
-"""Metrics of calls that compile, or initialise a device."""
+"""An early call of this length does work that a warm one doesn't, if that is below ``_IDLE_S``."""
+_WITH_OWN_START = {"compile_time", "compile_time_cached", "graphs", "device_time_p50"}
+"""Metrics of calls whose first one compiles, or initialises a device."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ def with_calls(row: Comparison, before: Values | None, after: Values) -> Compari
     remarks = [finding("does-nothing", seconds=max(idle))] if idle else []
     for side in (before, after):
         if side and (once := _done_once(side.outputs)):
-            remarks = [once]
+            remarks = [once]  # says more than does-nothing
     return replace(row, base=base, head=head, findings=(*remarks, *row.findings))
 
 
@@ -102,11 +102,11 @@ def _done_once(outputs: Sequence[WorkerOutput]) -> Finding | None:
     None if something is compiled, or runs on a device: then the early calls have work of their own.
     """
     calls = _first_calls(outputs)
-    if not calls or any(_STARTS_WITH_MORE & output.values.keys() for output in outputs):
+    if not calls or any(_WITH_OWN_START & output.values.keys() for output in outputs):
         return None
     warm, early = median([output.values[_CALL] for output in outputs]), max(calls)
     idle_later = warm < _IDLE_S and early >= _BEFORE_IDLE_S
-    once = idle_later or (early >= _LEAST_ONCE_S and warm < early / _ONCE)
+    once = idle_later or (early >= _LEAST_ONCE_S and warm < early / _ONCE_RATIO)
     return finding(DONE_ONCE, warm=warm, early=early) if once else None
 
 
@@ -143,12 +143,14 @@ def pair_values(base: WorkerOutput, head: WorkerOutput, metric: str) -> tuple[fl
     """Return one round's values of ``metric``, base's and head's.
 
     If bursts of ``metric`` lay side by side, the ratio of the two values is that of these bursts.
-    Their geometric mean is that of the sides' own values. So swapping the sides swaps the values.
+    The two values returned have the geometric mean of the sides' own values, so swapping the sides
+    swaps the values.
     """
     before, after = float(base.values[metric]), float(head.values[metric])
     if metric not in base.beside or metric not in head.beside or min(before, after) <= 0.0:
         return before, after
     center = math.sqrt(before * after)
+    # each has the log of its own value ÷ the other's, so half of the ratio is a quarter of both
     half = (head.beside[metric] - base.beside[metric]) / 4.0
     return center * math.exp(-half), center * math.exp(half)
 
@@ -218,8 +220,8 @@ def compare_unpaired(
 ) -> Comparison:
     """Return the row ``empty`` with the evidence of sides that were measured separately.
 
-    ``sessions`` are base's values by session. With a ``day``, base's numbers are shown as they
-    would be today.
+    ``sessions`` are base's values by session. ``day`` is how far the machine has moved since then:
+    base's numbers are shown as they would be today.
     """
     base, head = base.at_least(metric.floor), head.at_least(metric.floor)
     if metric.floor is not None:
@@ -265,12 +267,13 @@ def _tested(
 ) -> Comparison:
     """Return the row ``empty`` with its evidence and both sides' estimates."""
     logarithmic = _has_logs(metric, base, head)
-    estimates = {
+    own = {
         "base": base.estimate(logarithmic=logarithmic),
         "head": head.estimate(logarithmic=logarithmic),
         "findings": (*empty.findings, *evidence.findings),
     }
-    row = replace(empty, **inherited(Evidence, evidence) | estimates)
+    row = replace(empty, **inherited(Evidence, evidence) | own)  # a row has all fields of Evidence
+    # the evidence has no standard error of a ratio of arithmetic means
     is_share_of_mean = not logarithmic and evidence.difference is None
     return replace(row, se=standard_error(row)) if is_share_of_mean else row
 

@@ -15,7 +15,7 @@ from perfci.measure.checkout.trees import BenchmarkFiles, Overlay, lay_over
 from tests.builders.project import Project
 from tests.builders.repository import opened, state, worktrees_of
 
-FOLDER = BenchmarkFiles("benchmarks", "bench_*.py", (".", "src"))
+ENVIRONMENT_FOLDER = BenchmarkFiles("benchmarks", "bench_*.py", (".", "src"))
 
 
 def tree_of(project: Project, rev: str) -> str:
@@ -32,7 +32,7 @@ def laid(
     project: Project,
     base: dict[str, str],
     head: dict[str, str],
-    benchmarks: BenchmarkFiles = FOLDER,
+    benchmarks: BenchmarkFiles = ENVIRONMENT_FOLDER,
 ) -> tuple[Overlay, dict[str, str]]:
     """Return head's benchmark files laid over base, and what is in that tree."""
     (project.folder / "pyproject.toml").unlink(missing_ok=True)

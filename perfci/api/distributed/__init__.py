@@ -19,7 +19,7 @@ from perfci.api.distributed.rank import RankJob, Script
 from perfci.api.forking import unforkable_reason
 from perfci.collector import Work
 from perfci.errors import Unusable
-from perfci.metrics.observed.allocator import kept_pages
+from perfci.metrics.observed.allocator import settings_to_keep_pages
 
 LATER_STEPS = 40
 """Steps of a script that are kept for what is measured after the bursts."""
@@ -107,7 +107,7 @@ def _started(ranks: int, timeout: float, start_method: str, **work: Any) -> Rank
             "rank_unforkable",
             f"{user_frame()}: ranks can't be forked: the worker {why}; write start_method='spawn'",
         )
-    job = RankJob(ranks, random.getrandbits(32), os.getpid(), kept_pages(), **work)
+    job = RankJob(ranks, random.getrandbits(32), os.getpid(), settings_to_keep_pages(), **work)
     return RankGroup(job, timeout, start_method)
 
 

@@ -22,7 +22,7 @@ from perfci.measure.checkout.disk import disk_error
 from perfci.measure.process_cleanup import SESSION_VARIABLE
 from perfci.units import first_of, format_duration
 
-FOLDER = ".perfci-env"
+ENVIRONMENT_FOLDER = ".perfci-env"
 """The folder of a side's own environment, in its tree. It is kept like all that is built."""
 _SITES = (
     "import site; user = site.getusersitepackages(); "
@@ -160,7 +160,7 @@ def _tail(log: Path) -> str:
 
 def python_in(tree: Path) -> str:
     """Return the Python of the environment that lies in a built tree."""
-    return str(tree / FOLDER / "bin" / "python")
+    return str(tree / ENVIRONMENT_FOLDER / "bin" / "python")
 
 
 def lay_over(python: str, place: Path, run: Run, *, pip: bool = False) -> None:
@@ -177,7 +177,7 @@ def lay_over(python: str, place: Path, run: Run, *, pip: bool = False) -> None:
 
 def _in_own_environment(recipe: BuildRecipe, tree: Path) -> BuildRecipe:
     """Make a side's own environment in its ``tree``. Return the recipe with it activated."""
-    place = tree / FOLDER
+    place = tree / ENVIRONMENT_FOLDER
     run = partial(_printed, recipe)
     has_pip = _answer(recipe, recipe.python, "-c", _HAS_PIP) is not None
     lay_over(recipe.python, place, run, pip=not has_pip)

@@ -182,13 +182,13 @@ def _written(
 class Differences:
     """The files that differ between the sides' trees.
 
-    ``seen`` are all of them, or None if one may be used unseen: a file that isn't Python, or
-    anything of sides that are built or have their own Python. It is None for a commit that is
-    compared with itself, too. ``harmless`` are all of them if they are prose or tests, else
-    nothing. A ``conftest.py`` isn't harmless: pytest loads it for benchmarks that it collects.
-    ``sources`` are the Python files that a benchmark should exercise. ``python_alone``: nothing
-    differs but Python files, whose use a watch sees, and prose. ``lines`` are those that differ in
-    Python files.
+    ``seen`` are all of them, if a watch sees every use of them. It is None if one may be used
+    unseen (a file that isn't Python, or anything of sides that are built or have their own Python),
+    and for a commit that is compared with itself. ``harmless`` are all of them if they are prose or
+    tests, else nothing. A ``conftest.py`` isn't harmless: pytest loads it for benchmarks that it
+    collects. ``sources`` are the Python files that a benchmark should exercise. ``python_alone``:
+    nothing differs but Python files, whose use a watch sees, and prose. ``lines`` are those that
+    differ in Python files.
     """
 
     seen: frozenset[str] | None = None
@@ -206,10 +206,15 @@ class Differences:
 def differences(
     root: Path, trees: tuple[str, str], *, may_be_seen: bool, may_be_harmless: bool
 ) -> Differences:
-    """Return how two trees differ, by git in the worktree ``root``. OutsideError if git fails."""
+    """Return how two trees differ, by git in the worktree ``root``. OutsideError if git fails.
+
+    ``may_be_seen``: a watch sees the use of Python files. ``may_be_harmless``: prose and tests may
+    be left out.
+    """
     fields = git(root, "diff-tree", "-r", "--raw", "--no-renames", "-z", *trees).split("\0")[:-1]
     modes = {mode for entry in fields[::2] for mode in entry.removeprefix(":").split()[:2]}
-    names, plain = fields[1::2], modes <= _FILE_MODES
+    names = fields[1::2]
+    plain = modes <= _FILE_MODES
     python = plain and all(name.endswith(".py") or cannot_be_code(name) for name in names)
     harmless = plain and all(cannot_be_code(name) or _is_test(name) for name in names)
     return Differences(
@@ -239,8 +244,9 @@ def changed_lines(root: Path, trees: tuple[str, str]) -> Mapping[str, ChangedLin
             for side, start, count in zip(
                 sides, hunk.groups()[::2], hunk.groups()[1::2], strict=True
             ):
-                many = 1 if count is None else int(count)
-                side |= {*range(int(start), int(start) + (many or 2))}
+                # git gives the line before an empty place: that one and the next
+                length = (1 if count is None else int(count)) or 2
+                side |= {*range(int(start), int(start) + length)}
         elif not inside and line.startswith(("--- ", "+++ ")) and line[4:] != "/dev/null":
             name = line[4:].rstrip("\t")
     return {name: (frozenset(sides[0]), frozenset(sides[1])) for name, sides in lines.items()}

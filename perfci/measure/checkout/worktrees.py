@@ -15,13 +15,13 @@ from perfci.measure.checkout.disk import remove_folder
 from perfci.measure.checkout.git import Repository, attempt, failure, git, readable
 
 PREFIX = "perfci-"
-"""Begins the name of each worktree's folder. git names the worktree's registration like it."""
-MODE = "160000"
+"""Begins the name of each worktree's folder. git gives the registration the folder's name."""
+SUBMODULE_MODE = "160000"
 """git's mode of a submodule in a tree."""
 SUBMODULE_COMMIT_MISSING = "submodule-commit-missing"
 """The error's slug if the user's clone of a submodule lacks the commit that a tree wants."""
-_FILE = ".gitmodules"
-_POINTER = b"version https://git-lfs.github.com/spec/"
+_GITMODULES = ".gitmodules"
+_LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 _PROBE_BYTES = 1 << 20
 """Size of a file that is written after a failed check-out, to learn why the disk refuses."""
 _IMPORTABLE = frozenset({".py", ".so", ".pth"})
@@ -54,7 +54,7 @@ def lfs_pointers(worktree: Path) -> list[str]:
     pointers = []
     for name in filter(None, listed.split("\0")):
         with suppress(OSError), (worktree / name).open("rb") as file:
-            if file.read(len(_POINTER)) == _POINTER:
+            if file.read(len(_LFS_POINTER)) == _LFS_POINTER:
                 pointers.append(readable(name))
     return pointers
 
@@ -118,11 +118,13 @@ def _check_out(
 
 def _declared(worktree: Path) -> list[tuple[str, str]]:
     """Return the name and the path of each submodule that ``.gitmodules`` declares."""
-    if not (worktree / _FILE).is_file():
+    if not (worktree / _GITMODULES).is_file():
         return []
     entries = git(worktree, "ls-files", "--stage", "-z").split("\0")
-    links = {entry.partition("\t")[2] for entry in entries if entry.startswith(f"{MODE} ")}
-    words = ("config", "--null", "--file", _FILE, "--get-regexp", r"^submodule\..*\.path$")
+    links = {
+        entry.partition("\t")[2] for entry in entries if entry.startswith(f"{SUBMODULE_MODE} ")
+    }
+    words = ("config", "--null", "--file", _GITMODULES, "--get-regexp", r"^submodule\..*\.path$")
     listed = attempt(worktree, *words).output.split("\0")
     pairs = (entry.partition("\n") for entry in listed if entry)
     return [
@@ -134,7 +136,7 @@ def _declared(worktree: Path) -> list[tuple[str, str]]:
 
 def changed_in_working_tree(repository: Repository) -> tuple[str, ...]:
     """Return the submodules of the user's working tree with files that differ from their commit."""
-    if not (repository.root / _FILE).is_file():
+    if not (repository.root / _GITMODULES).is_file():
         return ()
     listed = git(repository.root, "status", "--porcelain=v2", "--ignore-submodules=untracked", "-z")
     entries = (entry.split(" ", 8) for entry in listed.split("\0") if entry.startswith("1 "))

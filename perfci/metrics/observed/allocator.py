@@ -18,7 +18,7 @@ _TRIM, _PAD, _MAP = "MALLOC_TRIM_THRESHOLD_", "MALLOC_TOP_PAD_", "MALLOC_MMAP_TH
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD = -1, -2, -3
 """Numbers of the same settings for ``mallopt``."""
 _GIVEN_BACK = 4 << 20
-"""Freed memory from this size on is given back. It is the least change of memory that fails."""
+"""Freed memory from this size on is given back: the threshold of host_memory_over_setup."""
 _DEFAULT_PAD = 128 << 10
 _SMALL_OBJECT = 64.0
 """Typical size of pymalloc's blocks, in bytes. Python tells their number, not their sizes."""
@@ -40,7 +40,7 @@ def have_children_give_back() -> None:
     os.register_at_fork(after_in_child=lambda: _set(_GIVEN_BACK, _DEFAULT_PAD, _GIVEN_BACK))
 
 
-def kept_pages() -> dict[str, int]:
+def settings_to_keep_pages() -> dict[str, int]:
     """Return this worker's own settings. Empty if it has glibc's defaults."""
     return dict(_kept)
 

@@ -57,7 +57,7 @@ def _descendants() -> Iterator[_Process]:
 
 
 class Spent(NamedTuple):
-    """Processor time of the descendants in s, their number, and ``faults`` of the ended children.
+    """Processor time of the descendants in s, their number, and page faults of ended children.
 
     ``living`` includes processes that have ended but are not collected yet. ``running`` does not.
     """
@@ -95,7 +95,7 @@ def uptime_s() -> float:
 
 
 def left_by_children(within_s: float = GRACE_S, since_s: float = 0.0) -> int:
-    """Return how many processes still run in this session whose parents, our children, have ended.
+    """Return how many processes of this Unix session still run, but no longer below this one.
 
     Not counted are processes that end by themselves ``within_s``, and processes that began before
     ``since_s`` (by ``uptime_s``). Also not counted are processes that detached themselves into
@@ -141,6 +141,7 @@ def held_by_descendants() -> int:
             apart += held.get("Pss_Anon", 0)
             shared += held.get("Pss_Shmem", 0)
     if shared:
+        # less the pages of this process that the others' Pss counts again
         own_part = _sizes("self/smaps_rollup").get("Pss_Shmem", 0)
         shared = max(0, shared - max(0, (resident("RssShmem") or 0) - own_part))
     return forked + apart + shared
@@ -151,8 +152,8 @@ def tree_sampled(samples: list[int]) -> Iterator[None]:
     """Sample the memory of this process and the processes below it while the block runs.
 
     Nothing timed may run inside, because a thread of this process samples. A sampler in another
-    process would count memory twice that a ``vfork``'s child shares with this process. The GIL
-    keeps this thread waiting until such a child runs another program.
+    process would count memory twice that a ``vfork``'s child shares with this process. A thread
+    doesn't: the GIL keeps it waiting until such a child runs another program.
     """
     import threading
 
@@ -195,6 +196,7 @@ def _stat(pid: int) -> _Process | None:
     if not fields:
         return None
     ticks = os.sysconf("SC_CLK_TCK")
+    # proc(5) numbers the state 3, so these are three less than its numbers
     reaped_s = (int(fields[13]) + int(fields[14])) / ticks
     parent, session, started, image = (int(fields[place]) for place in (1, 3, 19, 25))
     ended = fields[0] in {b"Z", b"X"}
