@@ -200,7 +200,7 @@ class Memory(Collector):
         """Return the peak of a few more warm calls and its growth over set-up, or why not.
 
         If calls leave garbage, or Python's collector is on, calls are also made until Python has
-        collected once, and the peak includes theirs, as in a user's process.
+        collected once, and the peak is that of all these calls, as in a user's process.
 
         The memory of perfci's own samples is subtracted, because a quicker side has more samples.
         The growth includes memory that calls keep for good (a cache, a compiler's modules). It may

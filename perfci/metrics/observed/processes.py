@@ -141,7 +141,7 @@ def held_by_descendants() -> int:
             apart += held.get("Pss_Anon", 0)
             shared += held.get("Pss_Shmem", 0)
     if shared:
-        # less the pages of this process that the others' Pss counts again
+        # less this process's pages, which the children's Pss counts again
         own_part = _sizes("self/smaps_rollup").get("Pss_Shmem", 0)
         shared = max(0, shared - max(0, (resident("RssShmem") or 0) - own_part))
     return forked + apart + shared
