@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -17,14 +17,13 @@ from perfci.history.database import insert_into
 from perfci.metrics import METRICS
 from perfci.model import inherited
 from perfci.model.case import Failure, Metric
-from perfci.model.run import HEADER, CaseRun, Point, RecordedRun, Run, RunHeader
+from perfci.model.run import HEADER, CaseRun, Point, RecordedRun, Run, RunHeader, content_id
 from perfci.stats.evidence import summarise
 from perfci.stats.quantile import upper_median
 from perfci.units import NoTime, from_text
 
 _MOST_COMMITS = 2**31
 """Limit of a run's position on its branch: the largest integer of a database's column, plus 1."""
-_ID_DIGITS = 32
 
 
 def recorded_run(
@@ -39,27 +38,10 @@ def recorded_run(
 ) -> RecordedRun:
     """Return ``run`` for the history: each case's metrics, and why a failed case has no metrics.
 
-    The id is a hash of the commit, the machine, the moment and every value. So the same run gets
-    the same id wherever it is recorded, and each shard of a session gets its own.
+    Each shard of a session is a run of its own.
     """
-    # the side is hashed, too: a commit measured against itself is two runs at one moment
-    sided = [(case, point) for case in run.cases for point in _points(case)]
-    failed = {failure.case: failed_field([failure]) for failure in run.failures} | {
-        case.case.id: failed_field(case.failures) for case in run.cases if case.failures
-    }
-    return RecordedRun(
-        id=_digest(
-            "run",
-            run.side.sha,
-            run.environment.key,
-            run.created_at,
-            runner,
-            [
-                [case.workers[0].side, point.case, point.metric, point.value]
-                for case, point in sided
-            ],
-            sorted(failed.items()),
-        ),
+    recorded = RecordedRun(
+        id="",
         source=source,
         sha=run.side.sha,
         subject=subject,
@@ -69,14 +51,18 @@ def recorded_run(
         position=position,
         environment=run.environment,
         runner=runner,
-        points=tuple(point for _, point in sided),
+        points=tuple(point for case in run.cases for point in _points(case)),
         source_hashes={
             case.case.id: case.case.source_hash
             for case in run.cases
             if case.workers and not case.failures
         },
-        failed=failed,
+        failed={failure.case: failed_field([failure]) for failure in run.failures}
+        | {case.case.id: failed_field(case.failures) for case in run.cases if case.failures},
     )
+    # a commit measured against itself is two runs at one moment
+    sides = {worker.side for case in run.cases for worker in case.workers}
+    return replace(recorded, id=content_id(recorded, *sorted(sides)))
 
 
 def failed_field(failures: Iterable[Failure]) -> str:
@@ -105,11 +91,6 @@ def _center(metric: Metric, values: Sequence[float]) -> float:
     center = summarise(values, logarithmic=not metric.absolute).center
     assert center is not None  # noqa: S101 (there are values, and all are finite)
     return center
-
-
-def _digest(*parts: Any) -> str:
-    text = json.dumps(parts, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()[:_ID_DIGITS]
 
 
 def require_recordable(run: RecordedRun) -> None:

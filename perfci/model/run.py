@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import NamedTuple
@@ -96,3 +98,14 @@ class RecordedRun(RunHeader):
     points: tuple[Point, ...]
     source_hashes: Mapping[str, str] = field(default_factory=dict)
     failed: Mapping[str, str] = field(default_factory=dict)
+
+
+def content_id(run: RecordedRun, *also: str) -> str:
+    """Return a hash of a run's commit, machine, moment, values and failures, and of ``also``.
+
+    So the same run has the same id wherever it is recorded.
+    """
+    where = (run.sha, run.environment.key, run.measured_at, run.runner)
+    content = (*where, sorted(run.points), sorted(run.failed.items()), also)
+    text = json.dumps(content, allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -13,7 +13,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any, Protocol, TypeVar, cast
 
@@ -21,7 +21,7 @@ import msgspec
 
 from perfci.errors import DamagedFile, PerfciError, UsageError
 from perfci.model.case import Direction
-from perfci.model.run import Environment, Point, RecordedRun
+from perfci.model.run import Environment, Point, RecordedRun, content_id
 from perfci.plugins import added_plugins, built_in_modules
 from perfci.units import NoTime, from_text, listed
 
@@ -288,18 +288,12 @@ class RunBuilder:
         committed_at: str = "",
         runner: str = "",
     ) -> ForeignResults:
-        """Return the run as a file's content.
-
-        Its id is a hash of its content: the same file gives the same id.
-        """
+        """Return the run as a file's content."""
         points = tuple(sorted(self._points.values(), key=lambda point: (point.case, point.metric)))
         cases = {point.case for point in points}
         failed = {case: why for case, why in sorted(self._failed.items()) if case not in cases}
-        values = [[point.case, point.metric, point.unit, point.value] for point in points]
-        content = json.dumps([sha, environment.key, measured_at, runner, failed, values])
-        digest = hashlib.sha256(content.encode()).hexdigest()
         run = RecordedRun(
-            id=f"{self.tool}-{digest[:32]}",
+            id="",
             source=self.tool,
             sha=sha,
             subject="",
@@ -314,6 +308,7 @@ class RunBuilder:
             failed=failed,
         )
         notes = tuple(dict.fromkeys(self.notes))
+        run = replace(run, id=f"{self.tool}-{content_id(run)}")
         return ForeignResults(self.tool, (run,), tuple(self.skipped), notes)
 
 
