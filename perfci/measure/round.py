@@ -94,7 +94,7 @@ def measure_round(
     for slot in slots:
         if slot.failure and slot.failure.kind == _UNKNOWN:
             slot.result = None
-    crowded = next((slot for slot in slots if slot.crowded), None)
+    crowded = next((slot for slot in slots if slot.failed_beside_other), None)
     if crowded and (not servers or servers.alive()):
         return _one_at_a_time(crowded, workers) or tuple(slots)
     return tuple(slots)
@@ -196,7 +196,7 @@ class _RoundWorkers:
         While the second worker makes them, the parent reduces what the first one measured and
         judges the code that it ran. The parent is on its own cores, and nothing is timed any more.
         """
-        result = partial(RoundSide.reduce, round_number=self.round_number)
+        result = partial(RoundSide.make_result, round_number=self.round_number)
         slot, *others = self.slots
         self._attempt(slot, RoundSide.request_output)
         self._attempt(slot, RoundSide.take_output)
@@ -218,7 +218,7 @@ class _RoundWorkers:
                 other = slot.other
                 lives = other and other.worker and not (other.failure or other.has_ended)
                 early = not slot.ready and failure.kind != UNLIKE_FRESH
-                slot.crowded = bool(lives) and (early or ran_out_of_memory(failure))
+                slot.failed_beside_other = bool(lives) and (early or ran_out_of_memory(failure))
                 slot.result = WorkerFailure(self.round_number, failure)
                 self._stop()  # the other worker may be waiting for this one's turn to end
 
@@ -262,8 +262,8 @@ class _RoundWorkers:
             late = next((each for each in (slot, other) if each.is_late(_LATE)), None)
             if late is None:
                 raise BudgetEnded
-            spent_s, besides_s, calls_s = late.step_s()
-            left_s = besides_s + max(_GRACE_S, _FAILED * (calls_s or 0.0)) - spent_s
+            step = late.step_times()
+            left_s = step.fixed_s + max(_GRACE_S, _FAILED * (step.scaled_s or 0.0)) - step.spent_s
             if left_s > _GRACE_S:
                 raise BudgetEnded
             ends.append(now + max(0.0, left_s))

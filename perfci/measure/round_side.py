@@ -6,6 +6,7 @@ import math
 import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from perfci.errors import PerfciError, UsageError
 from perfci.measure.code_guard import CodeUsed, WorkerWatch, wrong_code
@@ -31,10 +32,10 @@ from perfci.units import counted, format_value
 from perfci.verdict.reduction import reduce
 
 _UNFINISHED = "unfinished"
-"""Kind of failure of a worker that the budget's end finds at a step, for far longer than the other
-side took."""
+"""Kind of failure of a worker that, when the budget ends, has been at a step for far longer than
+the other side was."""
 _LATE_ALONE_S = 2.0
-"""A step's time that is late if the other side has yet to start."""
+"""A worker is late after this time at a step if the other side hasn't started yet."""
 _ALONE_S, _READ_AFTER = 0.5, 0.9
 """Time for which a side runs alone to see whether it reaches its card's power limit (a card shows
 that within 0.4 s), and the share of it after which the card is read."""
@@ -56,12 +57,27 @@ class WorkerTask:
     watched: WorkerWatch | None = None
 
 
+class StepTimes(NamedTuple):
+    """How long a worker has been at its step, and how long the other side was at the same step.
+
+    A step is a block, or else a stage. The other side's time has two parts: ``fixed_s`` is allowed
+    once, ``scaled_s`` as many times as the worker may be slower. ``scaled_s`` is None until the
+    other side has passed the step.
+    """
+
+    spent_s: float
+    fixed_s: float
+    scaled_s: float | None
+
+
 class RoundSide:
     """One side of a round: its worker, and what the worker measured. Times in s.
 
-    ``call_s`` is the time of a call, ``block_s`` that of the calls in its block. ``crowded`` says
-    that it failed next to the other side, which may be why. ``crowding`` is such a failure of a
-    side that has worked alone since.
+    ``server`` is the number of the worker's fork server, 0 for a fresh process. The sides take
+    turns on the socket ``turns``. ``call_s`` is the time of a call, ``block_s`` the planned time of
+    a block. ``most_calls`` limits the calls in a round, unless it is 0. ``failed_beside_other``
+    says that the worker failed next to the other side's, which may be why. ``crowding`` is the
+    failure for which the sides were then measured one at a time.
     """
 
     def __init__(self, task: WorkerTask) -> None:
@@ -74,7 +90,7 @@ class RoundSide:
         self.blocks: list[WorkerBlock] = []
         self.measured_s = 0.0
         self.cards: tuple[GpuWatch, ...] = ()
-        self.ready = self.crowded = False
+        self.ready = self.failed_beside_other = False
         self.crowding: Failure | None = None
         self.result: WorkerResult | None = None
         self.other: RoundSide | None = None
@@ -85,7 +101,7 @@ class RoundSide:
         self._calls_between = 0
         self._before: GpuState | None = None
         self._throttled_s = 0.0
-        self._ordered = 0.0
+        self._block_ordered_at = 0.0
         self._output: Mapping[str, object] = {}
         self.has_ended = False
 
@@ -107,44 +123,41 @@ class RoundSide:
     @property
     def in_block(self) -> bool:
         """Return whether the worker has a block to end."""
-        return bool(self._ordered)
+        return bool(self._block_ordered_at)
 
-    def step_s(self) -> tuple[float, float, float | None]:
-        """Return the time of the worker's step, and of the other side's: besides calls, and calls.
-
-        A step is a block, or else a stage. The last is missing until the other side has passed it.
-        """
+    def step_times(self) -> StepTimes:
+        """Return the times of the step that the worker is at."""
         living, other = self.living, self.other
-        spent_s = living.now() - (self._ordered or living.entered)
+        spent_s = living.now() - (self._block_ordered_at or living.entered)
         if not (other and other.worker):
-            return spent_s, 0.0, None
+            return StepTimes(spent_s, 0.0, None)
         took_s = other.block_s if self.in_block else other.worker.took_s.get(living.stage)
-        if took_s and living.stage == "warmup":  # lasts for a while, or for two slow calls
-            return spent_s, took_s, 2 * other.call_s
-        return spent_s, 0.0, took_s
+        if took_s and living.stage == "warmup":  # it has a fixed length, or two calls if longer
+            return StepTimes(spent_s, took_s, 2 * other.call_s)
+        return StepTimes(spent_s, 0.0, took_s)
 
     def is_late(self, times: float) -> bool:
         """Return whether the worker takes more than ``times`` as long as the other side."""
         if self.worker is None or (other := self.other) is None:
             return False
-        spent_s, besides_s, calls_s = self.step_s()
-        if calls_s is None:
-            return other.worker is None and spent_s >= _LATE_ALONE_S
+        step = self.step_times()
+        if step.scaled_s is None:
+            return other.worker is None and step.spent_s >= _LATE_ALONE_S
         slow = self.call_s > times * other.call_s > 0.0
-        return slow or spent_s > besides_s + times * calls_s
+        return slow or step.spent_s > step.fixed_s + times * step.scaled_s
 
     def unfinished(self) -> WorkerEnded:
         """Return the exception for a worker that takes far longer than the other side."""
-        spent_s, besides_s, calls_s = self.step_s()
-        others = format_value(besides_s + (calls_s or 0.0), "s")
+        step = self.step_times()
+        others = format_value(step.fixed_s + (step.scaled_s or 0.0), "s")
         side = "head" if self.side == "base" else "base"
-        message = f"not ended after {format_value(spent_s, 's')}; {side}: {others}"
+        message = f"not ended after {format_value(step.spent_s, 's')}; {side}: {others}"
         return self.living.ended(_UNFINISHED, message)
 
     @property
     def living(self) -> Worker:
-        """The worker of a slot that has no result yet."""
-        assert self.worker is not None  # noqa: S101 (a slot without a worker has a result)
+        """The worker of a side that has no result yet."""
+        assert self.worker is not None  # noqa: S101 (a side without a worker has a result)
         return self.worker
 
     def await_ready(self, gpu: GpuWatches) -> None:
@@ -162,7 +175,7 @@ class RoundSide:
         """Order a block of bursts."""
         self._before = read_as_one(self.cards)
         self._throttled_s = throttled_s()
-        self._ordered = self.living.now()
+        self._block_ordered_at = self.living.now()
         self.living.send({"do": "block", **order})
 
     def take_block(self, values: Mapping[str, object], workers: Sequence[int]) -> None:
@@ -171,13 +184,13 @@ class RoundSide:
         Raises WorkerEnded for a block whose times are impossible.
         """
         block = self.living.record(values, WorkerBlock)
-        if wrong := wrong_time(block, self._ordered, self.living.now()):
+        if wrong := wrong_time(block, self._block_ordered_at, self.living.now()):
             raise self.living.ended("wrong_clock", f"its clock isn't perfci's: {wrong}")
         if self._before and (after := read_as_one(self.cards)):
             block = replace(block, set_aside=set_aside_reason(self._before, after, workers))
         throttled = throttled_s() - self._throttled_s
         block = replace(block, calls_before=self._calls_between, throttled=throttled)
-        self._calls_between, self._ordered = 0, 0.0
+        self._calls_between, self._block_ordered_at = 0, 0.0
         self.measured_s += block.duration
         if block.bursts:  # a block has none if the other side ended before the first burst
             self.blocks.append(block)
@@ -202,7 +215,7 @@ class RoundSide:
             for block in self.blocks
             if block.samples
         )
-        self.call_s = min(self.call_s, *shown, math.inf)
+        self.call_s = min((self.call_s, *shown))
 
     def request_output(self) -> None:
         """Have the worker make its last calls."""
@@ -213,7 +226,7 @@ class RoundSide:
         self._output = self.living.expect("output", self.task.timeout_s)
         self.living.enter("done")
 
-    def reduce(self, round_number: int) -> None:
+    def make_result(self, round_number: int) -> None:
         """Make the worker's output the result. Raises WorkerEnded."""
         raw = self._measurement()
         order = self.task.order
@@ -227,10 +240,10 @@ class RoundSide:
                 installed=order.metrics,
                 server=self.server,
             )
-            to_plain(output.values)
+            to_plain(output.values)  # CodecError, a ValueError, if one isn't finite
         except UsageError as error:
             raise self.living.ended("broken_plugin", str(error)) from error
-        except (ValueError, ArithmeticError) as error:  # CodecError for a value that isn't finite
+        except (ValueError, ArithmeticError) as error:
             raise self.living.nonsense(f"its samples can't be reduced: {error}") from error
         self.result = output
 
@@ -260,7 +273,7 @@ class RoundSide:
             self.result = WorkerFailure(round_number, failure)
 
     def _measurement(self) -> Measurement:
-        """Return what the worker measured. WorkerEnded if perfci's worker never sends such."""
+        """Return the worker's measurement. Raises WorkerEnded for what perfci never sends."""
         raw = self.living.field(self._output, "measurement", Measurement)
         try:
             raw = with_results(raw)
