@@ -71,7 +71,7 @@ class Row:
 
     @property
     def status(self) -> str:
-        """The status. A regression that fails nothing is ``accepted``."""
+        """The status in words, or ``accepted`` if the regression is accepted."""
         return "accepted" if self.comparison.accepted else self.comparison.status.replace("_", " ")
 
     @property
@@ -95,7 +95,7 @@ class Row:
         return self.comparison.difference is not None
 
     @property
-    def ends(self) -> tuple[float | None, float | None, float | None]:
+    def change_and_interval(self) -> tuple[float | None, float | None, float | None]:
         """The change and the ends of its interval."""
         row = self.comparison
         if self.is_absolute:
@@ -105,7 +105,7 @@ class Row:
     @property
     def rises(self) -> bool | None:
         """Whether head has more than base, or None if that is unknown."""
-        change = self.ends[0]
+        change = self.change_and_interval[0]
         return None if change is None else change > (0.0 if self.is_absolute else 1.0)
 
     @property
@@ -143,14 +143,14 @@ class Row:
             return "failed"
         if row.difference is not None:
             return format_difference(row.difference, row.unit)
-        if row.status == "regressed" and row.head is None:  # no graph, so no graph breaks
+        if row.status == "regressed" and row.head is None:  # it has no graph, so no breaks
             return "not compiled"
         return format_change(row.ratio)
 
     @property
     def interval(self) -> str:
         """The change's 95 % interval, ``+4.1 … +6.3 %``."""
-        change, lo, hi = self.ends
+        change, lo, hi = self.change_and_interval
         if lo is None or hi is None or lo == hi:
             return ""
         if not self.is_absolute:
@@ -159,7 +159,7 @@ class Row:
         return f"{first} … {last}"
 
     @property
-    def span(self) -> str:
+    def bracketed_interval(self) -> str:
         """The interval to stand behind the change, which has its unit: ``(+4.1…+6.3)``."""
         text = self.interval
         if not self.is_absolute:
@@ -167,13 +167,13 @@ class Row:
         return f"({text})" if text else ""
 
     @property
-    def limit(self) -> str:
+    def threshold(self) -> str:
         """The threshold: how far the metric may change."""
         unit = self.comparison.unit if self.is_absolute else ""
         return _amount(self.comparison.threshold, unit) if self.has_numbers else ""
 
     @property
-    def measured(self) -> str:
+    def sample(self) -> str:
         """The number of pairs or of both sides' workers, or ``exact``."""
         base = self.comparison.base.workers if self.comparison.base else 0
         head = self.comparison.head.workers if self.comparison.head else 0
@@ -196,7 +196,7 @@ class Row:
 
     def _remarks(self) -> Iterator[str]:
         row = self.comparison
-        if row.confirmed is not None:
+        if row.confirmed is not None:  # a second measurement was due
             measured = "confirmed" if row.status == "regressed" else "measured together"
             yield measured if row.confirmed else "unconfirmed"
         if row.accepted:
@@ -204,13 +204,13 @@ class Row:
         elif row.status == "regressed" and row.gate != "fail":
             yield "warns only" if row.gate == "warn" else "for information"
         if row.status == "inconclusive" and row.detectable is not None and not row.findings:
-            yield f"a change of {format_share(row.detectable)} was in sight"
+            yield f"a change of {format_share(row.detectable)} would have been detected"
         yield from row.warnings
 
     @property
     def note(self) -> str:
         """The number of pairs or workers, and the remarks."""
-        return "; ".join(filter(None, (self.measured, self.remarks)))
+        return "; ".join(filter(None, (self.sample, self.remarks)))
 
     @property
     def facts(self) -> tuple[tuple[str, str], ...]:
@@ -225,7 +225,7 @@ class Row:
             "p adjusted": _p_text(row.p_adjusted),
             "Cohen's d": "" if d is None else f"{d:.2f} ({magnitude(d)})",
             "could detect": "" if detectable is None else format_share(detectable),
-            "threshold": self.limit,
+            "threshold": self.threshold,
             "gate": _GATES[row.gate],
             "disturbed by": row.disturbance,
         }
@@ -234,7 +234,7 @@ class Row:
     def _test(self) -> str:
         """Return the test with its n and degrees of freedom: ``paired t, 7 pairs, df 6``."""
         row, name = self.comparison, _TEST_NAMES[self.comparison.method]
-        n = "" if row.method == "exact" else self.measured
+        n = "" if row.method == "exact" else self.sample
         freedom = "" if row.df is None else f"df {row.df:.3g}"
         test = ", ".join(filter(None, (name, n, freedom)))
         if row.welch_p is not None and (row.anchors or row.confirmed):
@@ -242,8 +242,8 @@ class Row:
         return test
 
     @property
-    def size(self) -> float:
-        """The size of the change, in units of its threshold, whatever its direction."""
+    def thresholds_moved(self) -> float:
+        """The size of the change in thresholds, in either direction. Infinite if it is unknown."""
         worse = worsening(self.comparison)
         known = worse.threshold > 0.0 and not math.isnan(worse.change)
         return abs(worse.change) / worse.threshold if known else math.inf

@@ -162,7 +162,9 @@ def _name_and_reach(row: Row) -> str:
     reach = row.comparison.detectable
     if row.comparison.difference is not None or not reach or reach <= row.comparison.threshold:
         return row.comparison.metric
-    return f"{row.comparison.metric} (only a change of {format_share(reach)} would show)"
+    return (
+        f"{row.comparison.metric} (only a change of {format_share(reach)} would have been detected)"
+    )
 
 
 def alone_lines(rows: Sequence[Row], *, verbose: bool) -> Iterator[Line]:
@@ -184,7 +186,7 @@ def _compared(row: Row, *, verbose: bool) -> Line:
     else:
         remarks = row.remarks if row.comparison.status == "unchanged" else row.note
     cells = (row.status, row.metric, row.values, row.change)
-    return Line("", cells, (row.span, remarks), _style(row))
+    return Line("", cells, (row.bracketed_interval, remarks), _style(row))
 
 
 def _style(row: Row) -> str:

@@ -47,7 +47,9 @@ class ReportView:
         for row in self.rows:
             self.groups[group_of(row)].append(row)
         for name in ("regressed", "warned", "improved"):
-            self.groups[name].sort(key=lambda row: (traits(row.comparison.status).rank, -row.size))
+            self.groups[name].sort(
+                key=lambda row: (traits(row.comparison.status).rank, -row.thresholds_moved)
+            )
         self.groups["undecided"].sort(key=lambda row: not row.looks_slower)
         self.headline = _headline(self)
         self.reasons = _reasons(self)

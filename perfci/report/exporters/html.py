@@ -163,12 +163,12 @@ class _Indices(dict[str, int]):
 
 def _change(row: Row) -> dict[str, Any] | None:
     """Return a row's change, interval and margin: as ratios, or as differences in the unit."""
-    if row.ends[0] is None:
+    if row.change_and_interval[0] is None:
         return None
     threshold = row.comparison.threshold
     around = (-threshold, threshold) if row.is_absolute else margin(threshold)
     names = ("estimate", "low", "high", "least", "most")
-    numbers = zip(names, map(_short, (*row.ends, *around)), strict=True)
+    numbers = zip(names, map(_short, (*row.change_and_interval, *around)), strict=True)
     return {"isRatio": not row.is_absolute, **dict(numbers)}
 
 

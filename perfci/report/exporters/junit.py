@@ -82,8 +82,10 @@ def _add_failure(suite: ET.Element, failure: Failure) -> None:
 
 
 def _change(row: Row) -> str:
-    change = f"{row.comparison.status}: {row.values}, {row.change} {row.span}".rstrip()
-    return f"{change}; {row.measured}".removesuffix("; ")
+    change = (
+        f"{row.comparison.status}: {row.values}, {row.change} {row.bracketed_interval}".rstrip()
+    )
+    return f"{change}; {row.sample}".removesuffix("; ")
 
 
 def _xml(text: str) -> str:

@@ -71,8 +71,12 @@ def _joined(between: str, *texts: str) -> str:
 _COLUMNS: dict[str, tuple[tuple[str, bool, Callable[[Row], str]], ...]] = {
     "compared": (
         ("metric", False, _what),
-        ("change", True, lambda row: Safe(f"{unbroken(row.change)} {unbroken(row.span)}".strip())),
-        ("limit", True, lambda row: unbroken(row.limit)),
+        (
+            "change",
+            True,
+            lambda row: Safe(f"{unbroken(row.change)} {unbroken(row.bracketed_interval)}".strip()),
+        ),
+        ("threshold", True, lambda row: unbroken(row.threshold)),
     ),
     "measured": (
         ("metric", False, lambda row: _joined("; ", metric_words(row.metric), row.note)),
@@ -250,7 +254,7 @@ def unseen_text(rows: Sequence[Row]) -> str:
             for row in rows_of_metric
             if row.comparison.detectable is not None
         ]:
-            text += f", at worst a change of {format_share(max(known))} was in sight"
+            text += f", at worst a change of {format_share(max(known))} would have been detected"
         texts.append(text)
     return f"{'; '.join(texts)}. More `--rounds` show smaller changes."
 

@@ -17,6 +17,8 @@ from perfci.trend import Change, Drift, Series, SeriesKey, Trend, benchmark_of
 
 Word = Literal["worse", "drifting", "better", "too_few"]
 _NUMBER = re.compile(r"(\d+)")
+_STEADY = 4
+"""The urgency of a series without a standing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,9 @@ class SeriesStanding:
     @property
     def urgency(self) -> int:
         """The order of standings: new and worse, still worse, drifting, better, the others."""
-        return {"worse": 0, "drifting": 2, "better": 3, "too_few": 8}[self.word] + (not self.new)
+        if self.word == "worse":
+            return 0 if self.new else 1
+        return {"drifting": 2, "better": 3, "too_few": _STEADY}[self.word]
 
 
 def standings(trend: Trend) -> dict[SeriesKey, SeriesStanding]:
@@ -112,11 +116,12 @@ def _in_order(
 ) -> tuple[Series, ...]:
     """Return a benchmark's series, those of the case with the most urgent standing first."""
     own = {
-        each.key: standings[each.key].urgency if each.key in standings else 9 for each in members
+        each.key: standings[each.key].urgency if each.key in standings else _STEADY
+        for each in members
     }
     of_case: dict[str, int] = {}
     for key, urgency in own.items():
-        of_case[key.case] = min(of_case.get(key.case, 9), urgency)
+        of_case[key.case] = min(of_case.get(key.case, _STEADY), urgency)
     order = {name: index for index, name in enumerate(METRICS)}
 
     def position(series: Series) -> tuple[object, ...]:
