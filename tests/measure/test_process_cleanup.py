@@ -155,7 +155,8 @@ def test_a_pid_that_is_used_again_has_no_exit_code_yet(
         monkeypatch.setattr(
             server._worker, "receive", lambda _: messages.pop(0) if messages else None
         )
-        ends = ChildDescriptors(*os.pipe(), os.open(os.devnull, os.O_WRONLY))
+        # its real forks, which nobody knows by their pids, end for want of orders
+        ends = ChildDescriptors(*(os.open(os.devnull, os.O_RDWR) for _ in range(3)))
         server.forked({}, ends)
         assert server.forked({}, ends).wait(0) is None
         for end in (ends.orders, ends.results, ends.output):
