@@ -23,7 +23,7 @@ from perfci.config.loading import load_config
 from perfci.errors import UnfitCommit, UsageError
 from perfci.files import require_writable
 from perfci.measure.checkout.git import ResolvedRev
-from perfci.measure.discovery import not_matching, without_benchmark
+from perfci.measure.discovery import threshold_notes, unmatched_file_notes
 from perfci.measure.explaining import explain_moved
 from perfci.measure.kept_bursts import BurstKeeper
 from perfci.measure.plan import files_in
@@ -362,7 +362,7 @@ def list_cases(
     with open_workplace(context, (head,)) as workplace:
         cases = selected_cases(workplace, MeasureOptions(selection))
         failed = tuple(f"{f.case}: {f.kind}: {f.message}" for f in workplace.failures(cases))
-        notes = (*without_benchmark(workplace.plan), *not_matching(workplace.plan))
+        notes = (*threshold_notes(workplace.plan), *unmatched_file_notes(workplace.plan))
         return cases, failed, notes
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from functools import reduce
@@ -36,12 +36,12 @@ from perfci.units import first_of
 
 CUT_SHORT = "no_time"
 """The kind of failure of a file that had less time to import than ``timeout``, and may be sound."""
-_USERS_ERRORS = {
-    "BenchmarkError": "wrong-benchmark",
-    "duplicate_id": "duplicate-id",
-    "broken_plugin": "broken-plugin",
+_USERS_ERRORS: Mapping[str, tuple[type[BenchmarkError], str]] = {
+    "BenchmarkError": (UnfitBenchmark, "wrong-benchmark"),
+    "duplicate_id": (UnfitBenchmark, "duplicate-id"),
+    "broken_plugin": (BenchmarkError, "broken-plugin"),
 }
-"""Kinds of failure that are the user's mistakes, and the code of the error that each raises."""
+"""Kinds of failure that are the user's mistakes, and the error that each raises, with its code."""
 _NONE_THERE = "Write `@perfci.benchmark` before a function that returns the work."
 _LEAST_IMPORT_S = 60.0
 """Base's own files get this time to import, even if the session's budget is spent."""
@@ -56,7 +56,8 @@ def discover(plan: SessionPlan, executor: Executor, budget_end: float) -> tuple[
     with ExitStack() as stack:
         listings: list[_ListingWorker] = []
         for side in plan.sides:
-            # the number of threads may follow from the cores: these are then the same for all
+            # Sides after the first list on the parent's cores meanwhile. Without `quiet.threads`,
+            # a number of threads may follow from the cores, so all sides list on the workers'.
             apart = plan.cores.parent if listings and plan.config.quiet.threads else ()
             order = plan.discovery_order(side)
             listing = _ListingWorker(plan, side, executor, order, budget_end, cores=apart)
@@ -71,10 +72,9 @@ def _discovered(listing: _ListingWorker) -> SidePlan:
         raise TreeDeleted.at(listing.order.root)
     for failure in discovered.discovery.failures:
         if failure.kind in _USERS_ERRORS:
+            error, code = _USERS_ERRORS[failure.kind]
             what, _, advice = failure.message.partition("\n")
-            broken = failure.kind == "broken_plugin"
-            error = BenchmarkError if broken else UnfitBenchmark
-            raise error(_USERS_ERRORS[failure.kind], what, advice)
+            raise error(code, what, advice)
     return discovered
 
 
@@ -97,6 +97,7 @@ def _joined(parts: Sequence[SidePlan]) -> SidePlan:
     If two of them have a fact, an import or a module of the same name, the later one counts.
     """
     discoveries = [part.discovery for part in parts]
+    # the other fields come from a worker that answered, if any did
     discovery = replace(
         next((answered for answered in discoveries if answered.modules), discoveries[0]),
         cases=tuple(case for each in discoveries for case in each.cases),
@@ -127,7 +128,9 @@ class _ListingWorker:
         launch = plan.launch(side, self._watched)
         self._closed = False
         self._worker = executor.start(
-            order, replace(launch, affinity=cores or launch.affinity), budget_end=math.inf
+            order,
+            replace(launch, affinity=cores or launch.affinity),
+            budget_end=math.inf,  # `answer` limits the wait instead
         )
 
     def again(self, order: WorkOrder) -> _ListingWorker:
@@ -168,18 +171,19 @@ def require_own_code(sides: Sequence[SidePlan], installed: Sequence[str]) -> tup
     """Return notes on the project's packages that sides import from outside their trees.
 
     Raises UsageError if such a package would be measured instead of the commit's code: all sides
-    of one Python have the same installed copy. For the packages ``installed`` that is meant.
+    of one Python have the same installed copy. ``installed`` are packages of which the user wants
+    the installed copy measured.
     """
-    of_copies = separate_packages(sides)
+    separate = separate_packages(sides)
     for side in sides:
         for code in (code for used in side.used for code in used.wrong):
             if code.where != "copy":
                 raise UsageError("wrong-code", described(code, side.name), code.advice)
-            if code.name.partition(".")[0] not in of_copies:
+            if code.name.partition(".")[0] not in separate:
                 raise UnfitCommit("installed-copy", described(code, side.name), code.advice)
     elsewhere = {code for side in sides for used in side.used for code in used.elsewhere}
     notes = []
-    for package in sorted({*installed, *of_copies}):
+    for package in sorted({*installed, *separate}):
         if files := sorted({code.path for code in elsewhere if code.name == package}):
             listed = ", ".join(files)
             notes.append(f"`{package}` is the installed one, not the commits': {listed}.")
@@ -197,7 +201,7 @@ def separate_packages(sides: Sequence[SidePlan]) -> frozenset[str]:
     return frozenset(name for name, paths in files.items() if len(paths) > 1)
 
 
-def without_benchmark(plan: SessionPlan) -> tuple[str, ...]:
+def threshold_notes(plan: SessionPlan) -> tuple[str, ...]:
     """Return a note on each benchmark that only the configuration's thresholds name.
 
     Empty if a file can't be imported: the file may have the benchmark.
@@ -211,7 +215,7 @@ def without_benchmark(plan: SessionPlan) -> tuple[str, ...]:
     )
 
 
-def not_matching(plan: SessionPlan) -> tuple[str, ...]:
+def unmatched_file_notes(plan: SessionPlan) -> tuple[str, ...]:
     """Return a note on the files that define benchmarks, but whose names don't match, if any."""
     root = plan.head.root
     files = set(map(str, (root / plan.config.benchmarks).rglob("*.py"))) - {
@@ -254,10 +258,10 @@ def require_cases(plan: SessionPlan, notes: Sequence[str]) -> None:
             first.message, str(plan.head.root), plan.config.python_path, plan.head.side.python
         ):
             advice = lacking
+        named = "" if first.message.startswith(first.case) else f"{first.case}: "
         raise UnbuiltCommit(
             "no-benchmark-imports",
-            f"no benchmark file in {where} could be imported; {first.kind}: "
-            f"{'' if first.message.startswith(first.case) else f'{first.case}: '}{first.message}",
+            f"no benchmark file in {where} could be imported; {first.kind}: {named}{first.message}",
             "\n".join((first.log_tail, *notes, f"{advice}.")).strip(),
         )
     if not (plan.head.root / where).exists():
@@ -283,7 +287,7 @@ def _advice_for_files(plan: SessionPlan) -> str:
         form = form_of(str(plan.head.root / named[0]), str(plan.head.root))
         advice = form.NONE_THERE if form else _NONE_THERE
         return f"{first_of(named, 3)} defines none. {advice}"
-    return "\n".join(not_matching(plan)[:3])
+    return "\n".join(unmatched_file_notes(plan)[:3])
 
 
 def cases_of_base(

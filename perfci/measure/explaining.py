@@ -153,7 +153,7 @@ class _SideRecorder:
     def _started(self, stack: ExitStack, chosen: Sequence[Instrument]) -> tuple[Worker, float]:
         """Start a worker. Return it, when it is warm, with the time of a call in s."""
         self._plan.forget_cold_caches(self._state.slug)
-        task = self._plan.task(self._side, self._state, self._round, exact=())
+        task = self._plan.task(self._side, self._state, self._round, extra=())
         if task.watched:
             stack.callback(task.watched.record.unlink, missing_ok=True)
         worker = self._executor.start(

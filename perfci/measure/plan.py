@@ -228,9 +228,9 @@ class SessionPlan:
         )
 
     def task(
-        self, side: SidePlan, state: CaseState, round_number: int, exact: Collection[str]
+        self, side: SidePlan, state: CaseState, round_number: int, extra: Collection[str]
     ) -> WorkerTask:
-        """Return one worker's task in one round. It measures those ``EXACT_PARTS`` in ``exact``.
+        """Return one worker's task in one round. ``extra`` are the ``EXTRA_CALL_METRICS`` in it.
 
         The first round fills the compile cache that warm rounds share. Each other cold round gets
         an empty cache of its own.
@@ -244,8 +244,8 @@ class SessionPlan:
             self.side_server_order(side, (case,)),
             case=case.id,
             cold_cache=cold,
-            accuracy=not {"accuracy_loss", "differing_ranks"}.isdisjoint(exact),
-            growth="memory_growth" in exact,
+            accuracy=not {"accuracy_loss", "differing_ranks"}.isdisjoint(extra),
+            growth="memory_growth" in extra,
             warmup_s=self.config.settings.warmup,
             inject={
                 name: share if side.name == "head" else 0.0

@@ -33,7 +33,7 @@ from perfci.verdict.stopping import (
     undecided_metrics,
 )
 
-EXACT_PARTS = frozenset({"accuracy_loss", "differing_ranks", "memory_growth"})
+EXTRA_CALL_METRICS = frozenset({"accuracy_loss", "differing_ranks", "memory_growth"})
 """Metrics that need calls of their own, and have the same value in each round."""
 
 
@@ -68,7 +68,7 @@ class Shortage:
 
 @dataclass(slots=True)
 class CaseState:
-    """The state of one case so far. It only grows, and the session owns it.
+    """The state of one case so far, which the session updates.
 
     ``outputs`` are by side. ``took_s`` has the time of each round. An ``untouched``
     case ran no changed file in its first round, and gets no more rounds.
@@ -214,22 +214,23 @@ class CaseNeeds:
         cold = state.cold_rounds(settings.compile_rounds)
         return least_rounds(settings.rounds, cold, compiled=state.compiled)
 
-    def exact_parts(self, state: CaseState) -> frozenset[str]:
-        """Return which of ``EXACT_PARTS`` the next round measures.
+    def extra_call_metrics(self, state: CaseState) -> frozenset[str]:
+        """Return which of ``EXTRA_CALL_METRICS`` the next round measures.
 
-        If the workers of the first rounds agree, later rounds leave the part out. A single side is
-        compared later, with workers that aren't known yet. So it measures all parts in as many
+        If the workers of the first rounds agree, later rounds leave the metric out. A single side
+        is compared later, with workers that aren't known yet. So it measures all of them in as many
         rounds as any decision needs.
         """
         if state.rounds >= DECIDING_ROUNDS:
             return frozenset()
         if state.rounds < AGREEING_ROUNDS or len(state.outputs) < 2:
-            return EXACT_PARTS
+            return EXTRA_CALL_METRICS
+        # a row is `exact` if the workers agree
         open_rows = (row for row in state.compared(self.policy) if row.method != "exact")
-        return EXACT_PARTS & {row.metric for row in open_rows}
+        return EXTRA_CALL_METRICS & {row.metric for row in open_rows}
 
     def wants_more(self, state: CaseState, family: int, left_s: float) -> bool:
-        """Return whether more rounds may decide something, and note in the state which metrics."""
+        """Note in the state which metrics more rounds may decide. Return whether there are any."""
         if state.untouched or state.failures or state.rounds >= self.maximum_rounds(state):
             return False
         compared = state.compared(self.policy)
@@ -263,24 +264,22 @@ class CaseNeeds:
             for comparison in state.compared(self.policy)
         )
 
-    def next_of(self, undecided: list[CaseState], family: int, time: TimeLeft) -> list[CaseState]:
+    def next_of(
+        self, undecided: list[CaseState], family: int, time_left: TimeLeft
+    ) -> list[CaseState]:
         """Return the cases that the next rounds help most."""
-        candidates = [
-            Candidate(
-                state.case.id,
-                state.case.file,
-                state.wall_s / state.rounds,
-                tuple(
-                    rounds_to_decide(row, self.policy, family, most) or most
-                    for row in state.compared(self.policy)
-                    if row.metric in state.undecided
-                ),
-            )
-            for state in undecided
-            if (most := self.maximum_rounds(state) - state.rounds)
-        ]
-        names = next_cases(candidates, start_s=time.start_s, left_s=time.left_s)
+        candidates = [self._candidate(state, family) for state in undecided]
+        names = next_cases(candidates, start_s=time_left.start_s, left_s=time_left.left_s)
         return [state for state in undecided if state.case.id in names]
+
+    def _candidate(self, state: CaseState, family: int) -> Candidate:
+        most = self.maximum_rounds(state) - state.rounds
+        needs = tuple(
+            rounds_to_decide(row, self.policy, family, most) or most
+            for row in state.compared(self.policy)
+            if row.metric in state.undecided
+        )
+        return Candidate(state.case.id, state.case.file, state.wall_s / state.rounds, needs)
 
     def out_of_reach_notes(self, states: list[CaseState]) -> list[str]:
         """Return a note on metrics that got no more rounds, as more could hardly decide them."""

@@ -335,12 +335,12 @@ class Session:
 
     def _run_workers(self, state: CaseState, servers: OpenServers | None) -> tuple[RoundSide, ...]:
         """Run a worker of each side for the next round. Then remove their cold caches."""
-        number, exact = state.rounds + 1, self._needs.exact_parts(state)
+        number, extra = state.rounds + 1, self._needs.extra_call_metrics(state)
         sides = starting_order(self._plan.sides, number)
         settings = self._settings
         measured = measure_round(
             self._round_context,
-            [self._plan.task(side, state, number, exact) for side in sides],
+            [self._plan.task(side, state, number, extra) for side in sides],
             number,
             replace(settings, residency="alternate") if state.crowding else settings,
             servers,

@@ -28,11 +28,11 @@ from perfci.measure.checkout.worktrees import uncommitted
 from perfci.measure.discovery import (
     cases_of_base,
     discover,
-    not_matching,
     require_cases,
     require_own_code,
     separate_packages,
-    without_benchmark,
+    threshold_notes,
+    unmatched_file_notes,
 )
 from perfci.measure.executor import Executor
 from perfci.measure.machine.cores import available_cores, cores_near_first, own_cores, plan_cores
@@ -215,8 +215,8 @@ def open_workplace(
             notes=(
                 *opening.notes,
                 *require_own_code(plan.sides, plan.config.installed),
-                *without_benchmark(plan),
-                *not_matching(plan),
+                *threshold_notes(plan),
+                *unmatched_file_notes(plan),
                 *unpassed_notes(plan),
                 *_without_threads(plan),
             ),
