@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perfci.errors import BenchmarkError
+from perfci.units import parse_share
 
 if TYPE_CHECKING:
     import torch
@@ -73,10 +74,19 @@ def error_here(slug: str, wrong: str, advice: str) -> BenchmarkError:
     return BenchmarkError(slug, f"{user_frame()}: {wrong}", advice)
 
 
-def require(right: object, function: str, wrong: str, advice: str) -> None:
-    """Raise BenchmarkError unless the arguments of ``perfci.FUNCTION`` are ``right``."""
-    if not right:
+def require(is_right: object, function: str, wrong: str, advice: str) -> None:
+    """Raise BenchmarkError unless the arguments of ``perfci.FUNCTION`` are right."""
+    if not is_right:
         raise error_here(f"bad-{function}", f"perfci.{function}: {wrong}", advice)
+
+
+def required_share(function: str, threshold: object) -> float:
+    """Return the threshold of ``perfci.FUNCTION`` as a share. BenchmarkError if it isn't one."""
+    try:
+        return parse_share(threshold)
+    except ValueError as error:
+        wrong = f"perfci.{function}: its `threshold` is {threshold!r}"
+        raise error_here(f"bad-{function}", wrong, f"Write {error}.") from error
 
 
 def is_count(value: object) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, overload
 
-from perfci.api import ModelOptions, error_here, is_positive, require
+from perfci.api import ModelOptions, error_here, is_positive, require, required_share
 from perfci.errors import BenchmarkError
 from perfci.metrics import METRICS, ExtraMetric, Work
 from perfci.model.case import NAME, Direction, Gate, Kind, Metric, unfit_reason
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 LABEL = re.compile(r"[A-Za-z0-9_.:+\-]{1,60}")
 _OPTIONS = ("name", "ids", "tags", "skip", "timeout", "thresholds", "metrics")
 
-
 Skip = str | Callable[..., str | None] | None
+"""A reason to skip cases, or a function of the axes that returns a reason or None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ def benchmark(
         _check_options(chosen_name, tags, timeout, (*(metrics or ()), *(thresholds or ())))
         code = target.__code__
         if target.__module__ == "__main__" and "__file__" in target.__globals__:  # no notebook
-            text = f"this call measures nothing: use `perfci run -k {chosen_name}` does"
+            text = f"this call measures nothing: use `perfci run -k {chosen_name}`"
             warnings.warn_explicit(text, UserWarning, code.co_filename, code.co_firstlineno)
         defined = Benchmark(
             name=chosen_name,
@@ -154,8 +154,8 @@ def benchmark(
     return define(function) if function is not None else define
 
 
-def _check(right: object, wrong: str, advice: str) -> None:
-    require(right, "benchmark", wrong, advice)
+def _check(is_right: object, wrong: str, advice: str) -> None:
+    require(is_right, "benchmark", wrong, advice)
 
 
 def _check_function(target: Any, axes: Mapping[str, Any]) -> None:
@@ -182,7 +182,7 @@ def _check_function(target: Any, axes: Mapping[str, Any]) -> None:
 
 
 def _check_options(
-    name: str, tags: Sequence[str], timeout: float | None, metrics: Sequence[str]
+    name: str, tags: Sequence[str], timeout: float | None, named_metrics: Sequence[str]
 ) -> None:
     advice = "Use letters, digits, `_`, `.` and `-`, at most 120."
     is_name = NAME.fullmatch(name) and len(name) <= 120
@@ -193,7 +193,7 @@ def _check_options(
     _check(are_tags, f"tags are {tags!r}", 'Write tags=["slow"].')
     is_time = timeout is None or is_positive(timeout)
     _check(is_time, f"timeout is {timeout!r}", "Write a number of seconds above zero.")
-    for metric in metrics:
+    for metric in named_metrics:
         _check(metric in METRICS, f"`{metric}` is not a metric", f"Metrics: {', '.join(METRICS)}.")
 
 
@@ -258,16 +258,8 @@ def metric(
     argument is wrong.
     """
     kind: Kind = "exact" if exact else "per_worker"
-    try:
-        share, wrong = parse_share(threshold), ""
-    except ValueError as error:
-        share, wrong = 0.0, f"its `threshold` is {threshold!r}, not {error}"
-    made = Metric(name, unit, kind, share, gate, direction)
-    wrong = (
-        unfit_reason(made)
-        or wrong
-        or ("" if callable(measure) else f"its `measure` is {measure!r}")
-    )
+    made = Metric(name, unit, kind, required_share("metric", threshold), gate, direction)
+    wrong = unfit_reason(made) or ("" if callable(measure) else f"its `measure` is {measure!r}")
     require(
         not wrong,
         "metric",

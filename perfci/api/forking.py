@@ -24,10 +24,10 @@ _END_NS = 1_000_000_000
 """Longest wait until the kernel no longer lists threads that have ended."""
 _NVML = "libnvidia-ml.so.1"
 _BINDINGS = ("pynvml", "py3nvml.py3nvml")
-"""Modules whose users hold handles of NVML's, once ``nvmlLib`` is set. torch imports the first."""
+"""Bindings of NVML. Their users hold handles once ``nvmlLib`` is set. torch imports the first."""
 _MOST_INITIALISATIONS = 100
-_FITS, _FAILED, _NO_CUDA = 0, 1, 3
-"""Exit codes of the trial fork."""
+_CAN_FORK, _TRIAL_FAILED, _CUDA_LOST = 0, 1, 2
+"""Exit codes of the trial fork's child."""
 _NOT_INITIALIZED = 3
 """``CUDA_ERROR_NOT_INITIALIZED``: the driver's answer in a fork of a process that uses CUDA."""
 
@@ -39,10 +39,12 @@ def unforkable_reason() -> str:
     """
     _shut_nvml_down()
     code = _trial_fork()
-    if code == _NO_CUDA:
+    if code == _CUDA_LOST:
         return "initialised CUDA"
-    if code != _FITS:
+    if code is None:
         return "can't be forked: a trial fork did not end"
+    if code != _CAN_FORK:
+        return "can't be forked: a trial fork failed"
     if _has_threads():
         return "left threads running"
     opened = next((file for file in _open_files() if file.startswith(_DEVICES)), "")
@@ -67,17 +69,17 @@ def _shut_nvml_down() -> None:
             return
 
 
-def _trial_fork() -> int:
-    """Fork a child that ends at once. Return its exit code, or -1 if it had to be killed.
+def _trial_fork() -> int | None:
+    """Fork a child that ends at once. Return its exit code, or None if it had to be killed.
 
-    The C library forks, not Python, whose hooks would report a child of the work to the watch.
+    The C library forks, because ``os.fork`` would count as the start of a process by the benchmark.
     """
-    c_library = ctypes.PyDLL(None)
+    c_library = ctypes.PyDLL(None)  # PyDLL keeps the GIL, which the child needs
     pid = int(c_library.fork())
     if pid == 0:
-        code = _FAILED
+        code = _TRIAL_FAILED
         try:
-            code = _NO_CUDA if _cuda_is_lost() else _FITS
+            code = _CUDA_LOST if _cuda_is_lost() else _CAN_FORK
         finally:
             c_library._exit(code)  # noqa: SLF001 (its name in C)
     until = monotonic_ns() + _TRIAL_NS
@@ -88,7 +90,7 @@ def _trial_fork() -> int:
         time.sleep(0.001)
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
-    return -1
+    return None
 
 
 def _cuda_is_lost() -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +12,7 @@ from resource import struct_rusage
 from statistics import fmean, median
 from typing import IO, get_args
 
-from perfci.api import require
+from perfci.api import require, required_share
 from perfci.api.children import how_it_ended, last_words
 from perfci.collector import Work
 from perfci.errors import Unusable
@@ -21,7 +20,6 @@ from perfci.metrics import NOTHING, Observation, Reading
 from perfci.metrics.observed.processes import left_by_children, resident
 from perfci.model.case import Gate
 from perfci.model.worker import ResultsFile
-from perfci.units import parse_share
 
 _MOST_SHOWN_BYTES = 2000
 _KIB = 1024
@@ -64,26 +62,27 @@ def command(
         results is None or _is_own(Path(results)),
         "command",
         f"results is {str(results)!r}",
-        "Write a path below the command's folder, or in tempfile.gettempdir(): each side has its "
-        "own.",
+        "Write a path in the command's folder or in tempfile.gettempdir(): each side has its own.",
     )
     require(gate in get_args(Gate), "command", f"gate is {gate!r}", "Write fail, warn or info.")
-    stdin = None
-    if input is not None:
-        stdin = tempfile.TemporaryFile()  # noqa: SIM115 (open as long as the work is there)
-        stdin.write(input.encode() if isinstance(input, str) else input)
+    share = required_share("command", threshold)
     run = _Command(
         ["/bin/sh", "-c", line] if isinstance(line, str) else [os.fspath(word) for word in line],
         cwd=cwd,
         environment={**os.environ, **(env or {})},
         exit_codes=frozenset(exit_codes),
-        stdin=stdin,
+        stdin=None if input is None else _file_of(input),
         results=None
         if results is None
-        else ResultsFiles(Path(cwd or "") / results, format, parse_share(threshold), gate),
+        else ResultsKeeper(Path(cwd or "") / results, format, share, gate),
     )
-    sys.audit("perfci.command", run.words[0])
     return Work(run, observer=run)
+
+
+def _file_of(content: str | bytes) -> IO[bytes]:
+    file = tempfile.TemporaryFile()  # noqa: SIM115 (open as long as the work is there)
+    file.write(content.encode() if isinstance(content, str) else content)
+    return file
 
 
 def _is_own(path: Path) -> bool:
@@ -92,7 +91,7 @@ def _is_own(path: Path) -> bool:
 
 
 @dataclass(slots=True, eq=False)
-class ResultsFiles:
+class ResultsKeeper:
     """Keeps the content that each run wrote to the file at ``path``."""
 
     path: Path
@@ -121,14 +120,14 @@ class ResultsFiles:
 
 @dataclass(slots=True, eq=False)
 class _Command:
-    """Runs the command, and keeps each run's processor time and peak memory, as the kernel says."""
+    """Runs the command. As its own observer, reports the runs' processor time and peak memory."""
 
     words: list[str]
     cwd: str | os.PathLike[str] | None
     environment: Mapping[str, str]
     exit_codes: frozenset[int]
     stdin: IO[bytes] | None
-    results: ResultsFiles | None = None
+    results: ResultsKeeper | None = None
     _stderr: IO[bytes] = field(default_factory=tempfile.TemporaryFile)
     _usages: list[struct_rusage] = field(default_factory=list)
 
@@ -142,7 +141,7 @@ class _Command:
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode not in self.exit_codes:
             raise self._failure(process.returncode)
-        if self._stderr.tell():  # the child's writes move this file's position, too
+        if self._stderr.tell():  # the length: the child's file shares this one's position
             self._stderr.seek(0)
             self._stderr.truncate()
         if self.results:

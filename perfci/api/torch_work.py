@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves
 
-from perfci.api import ModelOptions, error_here
+from perfci.api import ModelOptions, error_here, fit_label
 from perfci.api.torch_models import (
     check_not_compiled,
     chosen_device,
@@ -37,7 +37,6 @@ _LEARNING_RATE = 1e-3
 """Learning rate of SGD, the default optimizer. It is small, so that long runs stay finite."""
 _LATENCY_CALLS, _LATENCY_S = 5, 0.05
 """Least calls, and least time, for the latency of one of several shapes."""
-_LONGEST_LABEL = 60
 _ADVICE = "Give tensors, tuples of inputs, or shapes of the one input: shapes=[(1, 128), (8, 128)]."
 
 
@@ -64,11 +63,11 @@ def inference_work(
     module = module_of(model)
     if module is not None:
         module.to(device)
-    every = None if shapes is None else variants_of(shapes, tuple(inputs))
-    variants, keywords = placed((every or {"": tuple(inputs)}, dict(keyword_inputs)), device)
-    shaped = None if every is None else Shaped(forward, variants, keywords)
+    by_label = {"": inputs} if shapes is None else variants_of(shapes, inputs)
+    variants, keywords = placed((by_label, dict(keyword_inputs)), device)
+    shaped = None if shapes is None else CallsOfEachShape(forward, variants, keywords)
     once = shaped or partial(forward, *variants[""], **keywords)
-    inference_mode = torch.inference_mode
+    inference_mode = torch.inference_mode  # a local name: the look-up would be part of the call
 
     def call() -> Any:
         with inference_mode():
@@ -104,28 +103,29 @@ def training_work(
     model.to(device)
     if isinstance(loss, torch.nn.Module):
         loss.to(device)
-    stepper = _optimizer(optimizer, model)
+    chosen_optimizer = _optimizer(optimizer, model)
     arguments = placed(inputs if isinstance(inputs, tuple) else (inputs,), device)
-    goal = placed(target, device)
-    zero_grad, step_parameters = stepper.zero_grad, stepper.step
+    target = placed(target, device)
+    # local names: the look-ups would be part of the call
+    zero_grad, step_parameters = chosen_optimizer.zero_grad, chosen_optimizer.step
 
     def step() -> Any:
         zero_grad(set_to_none=True)
-        value = forward(arguments, goal)
+        value = forward(arguments, target)
         value.backward()
         step_parameters()
         return value.detach()
 
-    accuracy = _accuracy(forward, model, loss, arguments, goal, zero_grad)
+    accuracy = _gradients_to_compare(forward, model, loss, arguments, target, zero_grad)
     return work_of(options, device, step, accuracy=accuracy)
 
 
-def _accuracy(
+def _gradients_to_compare(
     forward: Forward,
     model: Any,
     loss: Callable[..., Any] | None,
     arguments: tuple[Any, ...],
-    goal: Any,
+    target: Any,
     zero_grad: Callable[..., None],
 ) -> Callable[[], tuple[Any, Any]]:
     """Return a function that returns the gradients and those of a float64 copy.
@@ -138,11 +138,16 @@ def _accuracy(
         now = _state(model)
         model.load_state_dict(at_start)
         try:
-            candidate = _gradients(forward, model, arguments, goal)
-            wide_model, wide_loss = float64_copy((model, loss))
-            wide = doubled((arguments, goal))
+            candidate = _gradients(forward, model, arguments, target)
+            model_float64, loss_float64 = float64_copy((model, loss))
+            arguments_float64, target_float64 = doubled((arguments, target))
             reference = reference_output(
-                lambda: _gradients(_objective(wide_model, wide_loss), wide_model, *wide)
+                lambda: _gradients(
+                    _objective(model_float64, loss_float64),
+                    model_float64,
+                    arguments_float64,
+                    target_float64,
+                )
             )
         finally:
             model.load_state_dict(now)
@@ -155,17 +160,17 @@ def _accuracy(
 def _objective(model: Any, loss: Callable[..., Any] | None) -> Forward:
     """Return forward and loss as one function, so that they are compiled as one."""
 
-    def objective(arguments: tuple[Any, ...], goal: Any) -> Any:
+    def objective(arguments: tuple[Any, ...], target: Any) -> Any:
         output = model(*arguments)
-        return output if loss is None else loss(output, goal)
+        return output if loss is None else loss(output, target)
 
     return objective
 
 
-def _gradients(forward: Forward, model: Any, arguments: tuple[Any, ...], goal: Any) -> Any:
+def _gradients(forward: Forward, model: Any, arguments: tuple[Any, ...], target: Any) -> Any:
     """Return loss and gradients, which are cloned as a CUDA graph's next run overwrites them."""
     model.zero_grad(set_to_none=True)
-    value = forward(arguments, goal)
+    value = forward(arguments, target)
     value.backward()
     gradients = {
         name: parameter.grad.detach().clone()
@@ -207,7 +212,7 @@ Variants = Mapping[str, tuple[Any, ...]]
 
 
 def variants_of(shapes: Sequence[Any], inputs: tuple[Any, ...]) -> dict[str, Any]:
-    """Return the inputs of each entry of ``shapes``, by label. BenchmarkError for other entries.
+    """Return the inputs of each entry of ``shapes``, by label. BenchmarkError if one is unfit.
 
     An entry that is a tensor is the only input, and a tuple of inputs has all of them. A tuple of
     numbers is a shape: the input is like the benchmark's one input, with that shape and new random
@@ -220,6 +225,8 @@ def variants_of(shapes: Sequence[Any], inputs: tuple[Any, ...]) -> dict[str, Any
         if label in variants:
             raise error_here("bad-shapes", f"shapes has {label} twice", _ADVICE)
         variants[label] = arguments
+    if not variants:
+        raise error_here("bad-shapes", "shapes is empty", _ADVICE)
     return variants
 
 
@@ -239,10 +246,10 @@ def _arguments(entry: Any, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
 def _label(arguments: tuple[Any, ...]) -> str:
     tensors = (leaf for leaf in tree_leaves(arguments) if isinstance(leaf, torch.Tensor))
     sizes = ("x".join(map(str, tensor.shape)) or "0d" for tensor in tensors)
-    return "_".join(sizes)[:_LONGEST_LABEL] or "none"
+    return fit_label("_".join(sizes) or "none")
 
 
-class Shaped:
+class CallsOfEachShape:
     """Calls the model with each variant in turn. Its first calls show which variants compiled."""
 
     def __init__(
@@ -251,18 +258,18 @@ class Shaped:
         self._forward = forward
         self._keywords = keywords
         self.variants = variants
-        self._compiled: dict[str, bool] = {}
+        self._compiled_at_first: dict[str, bool] = {}  # empty until the first call
 
     def __call__(self) -> list[Any]:
         """Return the outputs of all variants."""
-        if self._compiled:
+        if self._compiled_at_first:
             return [self._forward(*variant, **self._keywords) for variant in self.variants.values()]
         return [self._first_call(label) for label in self.variants]
 
     def _first_call(self, label: str) -> Any:
         before = frames_traced()
         output = self._forward(*self.variants[label], **self._keywords)
-        self._compiled[label] = frames_traced() > before
+        self._compiled_at_first[label] = frames_traced() > before
         return output
 
     def metrics(self, synchronize: Callable[[], None], *, compiled: bool) -> Iterator[ExtraMetric]:
@@ -272,7 +279,7 @@ class Shaped:
             yield ExtraMetric(metric, partial(self._latency, label, synchronize))
         for label in self.variants if compiled else ():
             metric = Metric(f"compiles_{label}", "count", "exact", 0.0, "warn", absolute=True)
-            yield ExtraMetric(metric, partial(self._compiled.__getitem__, label))
+            yield ExtraMetric(metric, partial(self._compiled_at_first.__getitem__, label))
 
     def _latency(self, label: str, synchronize: Callable[[], None]) -> float:
         arguments, taken = self.variants[label], list[float]()

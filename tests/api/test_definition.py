@@ -18,6 +18,6 @@ def test_a_benchmark_file_run_by_plain_python_says_what_measures_it(
     done = subprocess.run([sys.executable, file], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "")
     assert (
-        f"{file}:2: UserWarning: this call measures nothing: use `perfci run -k encoder`"
+        f"{file}:2: UserWarning: this call measures nothing: use `perfci run -k encoder`\n"
         in done.stderr
     )

@@ -105,6 +105,11 @@ def test_a_fork_that_hangs_is_given_up() -> None:
     assert answer(f"{program}{ASKED}") == "can't be forked: a trial fork did not end"
 
 
+def test_a_fork_that_fails_does_not_count_as_one_that_hangs() -> None:
+    program = "from perfci.api import forking\nforking._cuda_is_lost = lambda: 1 / 0\n"
+    assert answer(f"{program}{ASKED}").endswith("can't be forked: a trial fork failed")
+
+
 @pytest.mark.gpu
 @pytest.mark.torch
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import perfci
+from perfci.api.serving.events import stream_event
 from perfci.collector import Reading, Work
 from perfci.errors import Unusable
 from tests.builders.token_server import Reply, TokenServer, independent_figures, token_server
@@ -55,6 +56,11 @@ def read(work: Work, calls: int = 1) -> Reading:
 
 def word_count(text: str) -> int:
     return len(text.split())
+
+
+def test_an_event_whose_error_is_null_carries_tokens() -> None:
+    event = stream_event('{"error": null, "choices": [{"delta": {"content": "a"}}]}')
+    assert event.has_tokens
 
 
 def varying_replies(

@@ -71,6 +71,7 @@ def test_a_call_is_one_of_each_and_so_is_its_reference() -> None:
 @pytest.mark.parametrize(
     ("shapes", "slug"),
     [
+        ([], "bad-shapes"),
         ([(2, 3), "8x3"], "bad-shapes"),
         ([(2, 3), ()], "bad-shapes"),
         ([(2, 3), torch.ones(2, 3)], "bad-shapes"),

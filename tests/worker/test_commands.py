@@ -107,6 +107,8 @@ def test_each_run_has_its_input_folder_and_variables(bench: Bench) -> None:
         (["ls"], {"results": "/nowhere/out.json"}),
         (["ls"], {"results": "../out.json"}),
         (["ls"], {"results": "out.json", "gate": "stop"}),
+        (["ls"], {"results": "out.json", "threshold": "five"}),
+        (["ls"], {"threshold": "five"}),
     ],
 )
 def test_what_is_no_command_is_refused_where_it_is_written(

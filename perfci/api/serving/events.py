@@ -44,8 +44,9 @@ class StreamEvent:
 def payloads(response: HTTPResponse) -> Iterator[str]:
     """Yield each event's data, up to ``[DONE]`` or the body's end.
 
-    Raises ValueError for a line that isn't part of an event, and for a body that was cut off. A
-    body without a length ends when the connection closes, so its last event has to be ``[DONE]``.
+    Raises ValueError for a line that isn't part of an event, and for a body that was cut off. The
+    message is the predicate of a sentence about the server. A body without a length ends when the
+    connection closes, so its last event has to be ``[DONE]``.
     """
     ends_by_closing = not response.chunked and response.length is None
     data: list[bytes] = []
@@ -92,8 +93,8 @@ def stream_event(payload: str) -> StreamEvent:
         if '"choices"' in payload[:SHOWN_CHARACTERS]:
             raise ValueError(f"sent an event that isn't JSON: {payload[:80]!r}") from None
         return StreamEvent(has_tokens=True)  # a token of plain text may be a bracket
-    if "error" in content:
-        raise ValueError(f"reported an error: {json.dumps(content['error'])[:SHOWN_CHARACTERS]}")
+    if error := content.get("error"):
+        raise ValueError(f"reported an error: {json.dumps(error)[:SHOWN_CHARACTERS]}")
     usage, choices = _usage(content), content.get("choices")
     if not isinstance(choices, list):
         return StreamEvent(has_tokens=True, usage=usage)
@@ -118,8 +119,10 @@ def _has_tokens(choice: Any) -> bool:
 
 
 def token_times(times: Sequence[float], events: Sequence[StreamEvent]) -> array[float]:
-    """Return the times of a request's tokens, from its events or, without any, its items.
+    """Return the times of a request's tokens.
 
+    ``times`` are those of the items that the request yielded: the ``events`` of a stream, or, if
+    there are none, the tokens themselves.
     Raises Unusable for a stream that reports no token, or too many.
     """
     if not events:
@@ -158,15 +161,14 @@ def spread(times: Sequence[float], shares: Sequence[int], total: int) -> array[f
     """
     tokens = array("d")
     sums = list(accumulate(shares if any(shares) else [1] * len(times)))
-    reached, before = 0.0, None
-    for time, share in zip(times, sums, strict=True):
-        until = share * total / sums[-1]
-        if before is None:
-            tokens.extend([time] * min(total, max(1, int(until))))
-        while before is not None and len(tokens) + 1 <= until:
-            part = (len(tokens) + 1 - reached) / (until - reached)
-            tokens.append(before + (time - before) * part)
-        reached, before = until, time
+    tokens_by_event = [so_far * total / sums[-1] for so_far in sums]
+    tokens.extend([times[0]] * min(total, max(1, int(tokens_by_event[0]))))
+    for (before, after), (first, last) in zip(
+        pairwise(times), pairwise(tokens_by_event), strict=True
+    ):
+        while len(tokens) + 1 <= last:
+            part = (len(tokens) + 1 - first) / (last - first)
+            tokens.append(before + (after - before) * part)
     return tokens
 
 

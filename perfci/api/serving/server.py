@@ -6,7 +6,6 @@ import os
 import shlex
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -66,29 +65,36 @@ def server(
             "side's, uses its port. Write `{port}` for it in the command and in `ready`: each side "
             "gets its own",
         )
-    port = _free_port()
-    words = [os.fspath(word).replace("{port}", str(port)) for word in command]
-    sys.audit("perfci.command", words[0])
     with _on_server_cores(client_cores) as defaults:
-        process = subprocess.Popen(
-            tied_command(words),
-            cwd=cwd,
-            env={**os.environ, **defaults, **(env or {}), "PORT": str(port)},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-        )
-    assert process.stdout is not None  # noqa: S101 (asked for above)
-    output = ChildOutput(process.stdout)
-    output.start()
-    started = Server(f"http://{_HOST}:{port}", port, shlex.join(words), process, output)
+        started = _started(command, cwd, {**os.environ, **defaults, **(env or {})})
     try:
         started.await_ready(ready, timeout)
     except BaseException:
-        process.kill()
+        started._process.kill()  # noqa: SLF001 (users of a Server have no such method)
         raise
     _STARTED.append(started)
     return started
+
+
+def _started(
+    command: Sequence[str | os.PathLike[str]],
+    cwd: str | os.PathLike[str] | None,
+    environment: Mapping[str, str],
+) -> Server:
+    port = _free_port()
+    words = [os.fspath(word).replace("{port}", str(port)) for word in command]
+    process = subprocess.Popen(
+        tied_command(words),
+        cwd=cwd,
+        env={**environment, "PORT": str(port)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    assert process.stdout is not None  # noqa: S101 (asked for above)
+    output = ChildOutput(process.stdout)
+    output.start()
+    return Server(f"http://{_HOST}:{port}", port, shlex.join(words), process, output)
 
 
 @contextmanager
