@@ -70,7 +70,6 @@ def check(
     Without ``confirm`` head is measured alone. Raises NoBaseline before anything is measured if
     there is no baseline to compare with.
     """
-    policy = context.config.policy
     options = replace(options, command="check")
     if not context.token_allowed:
         refuse_secrets(context.inherited, context.repository.root)
@@ -93,25 +92,32 @@ def check(
         measured.reasons.append(_ENDED_EARLY)
     else:
         measured.against(bases, commits)
-    used = [baselines[case.id] for case in part.cases if case.id in baselines]
     parts = (report, *measured.reports)
     report = replace(
         report,
-        base=_base_side(used, head),
+        base=_base_side([baselines[c.id] for c in part.cases if c.id in baselines], head),
         failures=tuple(failure for each in parts for failure in each.failures),
         skipped={case: why for each in parts for case, why in each.skipped.items()},
     )
-    run = measured.run(run)
+    run, policy = measured.run(run), context.config.policy
     screen = against_baselines(
         run, report, part, written, baselines, policy, options.selection, measured.days
     )
-    report = _joined(screen, measured, policy, part.scale)
+    joined = _joined(screen, measured, policy, part.scale)
+    report = _with_reasons(joined, measured, policy, confirm=confirm)
+    report = accepting(context, report, None, whole=options.is_whole)
+    return run, with_verdict(report, policy)
+
+
+def _with_reasons(
+    report: Report, measured: _Measurements, policy: Policy, *, confirm: bool
+) -> Report:
+    """Return the report with the reasons why suspects were not measured in pairs, if any."""
     if not confirm:
         measured.reasons.append("measured against the stored baseline only")
     if measured.reasons and suspects(report.results, policy):
-        report = _unconfirmed(report, "; ".join(measured.reasons))
-    report = accepting(context, report, None, whole=options.is_whole)
-    return run, with_verdict(report, policy)
+        return _unconfirmed(report, "; ".join(measured.reasons))
+    return report
 
 
 def _commits(

@@ -73,7 +73,7 @@ def initialise(
     """Write what is missing, also the workflows if their options are given, and ``say`` so.
 
     UsageError if any of them can't be made. Nothing is written then. ``python`` measures.
-    ``ask_strict`` is called where ``strict``, the configuration's key, is open.
+    ``ask_strict`` is called if ``strict`` is open.
     """
     root = repository.root
     require_folder(root, Path(benchmarks))
@@ -81,7 +81,7 @@ def initialise(
     texts = {name: read_configuration(root / name) for name in names}
     project = parse_configuration(texts.get(PROJECT_FILE, ""), PROJECT_FILE)
     configured = [name for name in names if configures(root / name)]
-    # pyproject.toml is never created: with one, pip builds in isolation, where torch is missing
+    # never a new pyproject.toml: with one, pip builds in isolation, where torch is missing
     file = (configured or names[-1:] or [OWN_FILE])[0]
     known = own_table(parse_configuration(texts[file], file), file)[0] if configured else {}
     place, has_benchmarks = _place(root, benchmarks)
@@ -89,7 +89,7 @@ def initialise(
     if elsewhere and benchmarks == ProjectKeys().benchmarks:
         place, has_benchmarks = elsewhere, True
     measured = None if has_benchmarks else measured_package(root, project, package)
-    keys: dict[str, Any] = dict(zip(_PLACE, place, strict=True)) if elsewhere else {}
+    keys = dict[str, Any](zip(_PLACE, place, strict=True)) if elsewhere else {}
     if python or not (configured or workflows):  # workflows' jobs have environments of their own
         keys["python"] = _measuring_python(root, python)
     if strict is not None or (workflows and "strict" not in known):
@@ -106,9 +106,8 @@ def initialise(
     (root / file).write_bytes(text.encode("utf-8"))
     for line in (notice, *_notes(file, {**known, **keys} if workflows else keys)):
         say(line)
-    _write_first_files(
-        root, place, None if has_benchmarks else first_benchmark(measured, root), say
-    )
+    benchmark = None if has_benchmarks else first_benchmark(measured, root)
+    _write_first_files(root, place, benchmark, say)
     write_new(root, files, say)
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from perfci.finding import NO_EVIDENCE, Evidence, Finding, finding
-from perfci.metrics import METRICS, rulings
+from perfci.metrics import METRICS, Ruling, rulings
 from perfci.metrics.accuracy import comparable
 from perfci.model import inherited
 from perfci.model.case import Case, Metric
@@ -59,12 +59,9 @@ def compare_case(
     ``paired`` sides were measured together: workers of one round make a pair. Otherwise base is
     a stored baseline: its workers are ordered by session, and ``base_sessions`` has each session's
     number of workers. ``days`` has by metric how far today lies from those sessions. A gating
-    metric that head's workers no longer give is reported as inconclusive. Thresholds that depend on
-    other metrics are filled in last (``_with_thresholds``).
+    metric that head's workers no longer give is reported as inconclusive.
     """
-    rows: list[Comparison] = []
-    compared: dict[str, Metric] = {}
-    ruled = rulings(base, head)
+    rows, compared, ruled = list[Comparison](), dict[str, Metric](), rulings(base, head)
     base, head = comparable(base, head)
     remarks = _remarks(head)
     disturbance, throttled = _disturbance((*base, *head)), caveat_of_quota((*base, *head))
@@ -76,34 +73,42 @@ def compare_case(
     metrics = tuple(_metrics(case, (*base, *head), policy))
     base, head = _with_zeros(metrics, base, head)
     for metric in metrics:
-        remark = remarks.get(metric.name, ())
         delay = (delayed,) if delayed and metric.name in affected_metrics else ()
-        empty = empty_row(case.id, metric, "inconclusive", *remark, *delay)
+        empty = empty_row(case.id, metric, "inconclusive", *remarks.get(metric.name, ()), *delay)
         before, after = Values.of(base, metric.name), Values.of(head, metric.name)
         ruling = ruled.get(metric.name)
         if ruling and (ruling.ratio is None or ruling.ratio > 1.0 + metric.threshold):
-            row = empty.noting(ruling.finding, method="exact", status=ruling.status)
-            sides = before.exact_estimate(), after.exact_estimate()
-            rows.append(replace(row, base=sides[0], head=sides[1], ratio=ruling.ratio))
+            rows.append(_ruled_row(empty, ruling, before, after))
         elif before.values and after.values and not _partly_lost(metric, before, after, head):
             compared[metric.name] = metric
             sessions = None if paired else _by_session(base, base_sessions, metric.name)
-            day = days.get(metric.name)
-            row = _compare_values(empty, metric, policy, (before, after), sessions, day)
+            day, sides = days.get(metric.name), (before, after)
+            row = _compare_values(empty, metric, policy, sides, sessions, day)
             if row.ratio is not None and row.method != "exact" and "s" in metric.unit.split("/"):
                 row = replace(row, caveat=throttled or row.caveat)
             rows.append(replace(row, disturbance=disturbance))
         elif before.values and head and (empty.gate == "fail" or metric.name not in METRICS):
-            why = _reason_for_lack(metric.name, head) or "head's workers did not report it"
-            lost = finding("base-only", why=why)
-            if after.values:
-                without = len(head) - len(after.values)
-                lost = finding("partly-lost", lacking=without, workers=len(head), why=why)
+            lost = _lost_finding(metric.name, after, head)
             rows.append(empty.noting(lost, base=before.estimate(logarithmic=True)))
         elif metric.name not in METRICS and (why := _reason_for_lack(metric.name, (*base, *head))):
-            lacking = finding("no-value", metric=metric.name, why=why)
-            rows.append(empty.noting(lacking, head=after.exact_estimate()))
+            none = empty.noting(finding("no-value", metric=metric.name, why=why))
+            rows.append(replace(none, head=after.exact_estimate()))
     return _with_blame(_with_threads(_with_thresholds(rows, compared)))
+
+
+def _ruled_row(empty: Comparison, ruling: Ruling, before: Values, after: Values) -> Comparison:
+    row = empty.noting(ruling.finding, method="exact", status=ruling.status)
+    base, head = before.exact_estimate(), after.exact_estimate()
+    return replace(row, base=base, head=head, ratio=ruling.ratio)
+
+
+def _lost_finding(metric: str, after: Values, head: Sequence[WorkerOutput]) -> Finding:
+    """Return the remark on a metric that all or some of head's workers no longer give."""
+    why = _reason_for_lack(metric, head) or "head's workers did not report it"
+    if not after.values:
+        return finding("base-only", why=why)
+    without = len(head) - len(after.values)
+    return finding("partly-lost", lacking=without, workers=len(head), why=why)
 
 
 def _compare_values(

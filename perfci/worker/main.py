@@ -202,9 +202,8 @@ def serve_forks(
             channel.send("ended", pid=pid, code=_collect(pid))
         if requests.fileno() not in ready:
             continue
-        order_text, descriptors, _, _ = socket.recv_fds(
-            requests, _LARGEST_REQUEST, _MOST_DESCRIPTORS
-        )
+        request = socket.recv_fds(requests, _LARGEST_REQUEST, _MOST_DESCRIPTORS)
+        order_text, descriptors, *_ = request
         if not order_text:
             return
         flush()  # otherwise both processes would print what is still buffered

@@ -96,7 +96,7 @@ class _Measuring:
 
     def measurement_of(self, work: Work) -> Measurement:
         """Measure the work that set-up made just now."""
-        order, scene, channel = self._order, self._scene, self._channel
+        scene, channel = self._scene, self._channel
         if self._start.compiler_ns:
             require_same_environment(self._environment)
         self.copies.require_none()
@@ -107,15 +107,8 @@ class _Measuring:
         scene.compiled = lambda: work.compiled or frames_traced() > self._traced
         self._collectors.take("set_up")
         first = self._first_call(work)
-        share = order.inject.get("peak_host_memory", 0.0)
-        kept = _PAGE * int((resident("VmRSS") or 0) * share)  # every page of it is touched
-        call = work.call
-        if "latency" in order.inject:
-            call = slowed(call, order.inject["latency"], first.device)
-        session = Bursts(call, first.device, self.copies, self._garbage, prepare=work.prepare)
-        self.samples = session.samples
-        scene.once, scene.samples_bytes = session.once, session.size
-        scene.calls, scene.busy_share = lambda: session.calls, session.busy_share
+        kept = self._injected_memory()
+        session = self._bursts_of(work, first.device)
         channel.enter("warmup")
         early = self._warm_up(session, first.took_s)
         self.copies.require_none()
@@ -151,6 +144,21 @@ class _Measuring:
             },
             extra_metrics=(*(each.metric for each in work.metrics), *self._collectors.of_others()),
         )
+
+    def _injected_memory(self) -> bytes:
+        share = self._order.inject.get("peak_host_memory", 0.0)
+        return _PAGE * int((resident("VmRSS") or 0) * share)  # every page of it is touched
+
+    def _bursts_of(self, work: Work, device: BurstDevice | None) -> Bursts:
+        """Return the bursts of the work, which the scene shows to the collectors."""
+        call, scene = work.call, self._scene
+        if "latency" in self._order.inject:
+            call = slowed(call, self._order.inject["latency"], device)
+        session = Bursts(call, device, self.copies, self._garbage, prepare=work.prepare)
+        self.samples = session.samples
+        scene.once, scene.samples_bytes = session.once, session.size
+        scene.calls, scene.busy_share = lambda: session.calls, session.busy_share
+        return session
 
     def _first_call(self, work: Work) -> _FirstCall:
         """Make the first call, wait for its end, and check that it ran, and on which device."""
