@@ -17,13 +17,14 @@ _OPERATORS = frozenset({"and", "or", "not"})
 _SHA_DIGITS = 12
 """Digits of a hash in a replay line for people."""
 _MOST_CASES = 4
-"""Cases in a replay line."""
+"""Most cases in a replay line."""
 
 
 def replay_command(report: Report, digits: int = 64) -> str:
     """Return the replay command without its case (it ends in ``-k``), or "".
 
-    There is no such command if a side is a working tree, or if head was measured alone.
+    There is no such command if a side is a working tree, head was measured alone, or the benchmark
+    files are no commit's.
     """
     sides = (report.base, report.head)
     if any(side is None or side.dirty or not _SHA.fullmatch(side.sha) for side in sides):
@@ -55,8 +56,9 @@ def replay_of(report: Report, case: str) -> str:
 def selection_of(case: str) -> str:
     """Return the argument of ``-k`` that selects ``case``, quoted for a shell, or "".
 
-    Empty for a name with blanks or invisible characters. No benchmark has one, so the name comes
-    from an edited report, and isn't offered for pasting.
+    Empty for a name with blanks or invisible characters: no benchmark has one, so it comes from an
+    edited report, and isn't offered for pasting. Empty, too, for names that ``-k`` takes for
+    operators.
     """
     plain = (
         clean_line(case, 1000) == case

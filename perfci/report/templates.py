@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 LIMIT = 60_000
 """Characters of a comment. GitHub takes 65,536. The difference is for lines that are added."""
-_UNBROKEN = 48
+_LONGEST_UNBROKEN = 48
 """Characters of the longest name that stays on one line next to a wide column."""
 _WORD_END = re.compile(r"(?:[,=./_-]|&#91;)(?=\w)")
 """The end of a word inside a name. No entity has such a character in its middle."""
@@ -32,7 +32,7 @@ _IN_BACKTICKS = re.compile(r"`([^`]+)`")
 _FENCE = re.compile(r"(`{3,})")
 _SEPARATOR = re.compile(r"\|(:?-+:?\|)+$")
 """The line between a table's header and its rows."""
-_NOTE = "_Cut to fit: the rest of this report left out; the JSON report has all._"
+_NOTE = "_Cut to fit. The JSON report has the rest._"
 _ROOM = 400
 """Characters kept free for the note at the end, and for closing a fence and details."""
 
@@ -113,26 +113,26 @@ def unbroken(text: str) -> Safe:
 def _breakable(text: str) -> Safe:
     """Return ``text`` in code. If it is long, a narrow column may break it at a word's end."""
     broken = str(escape(text))
-    if len(text) > _UNBROKEN:
+    if len(text) > _LONGEST_UNBROKEN:
         broken = _WORD_END.sub(_BREAK_HERE, broken)
     return Safe(f"<code>{broken}</code>" if text else "")
 
 
 @dataclass(frozen=True, slots=True)
-class _Open:
+class _OpenBlocks:
     """The state after a line: the open fence's backticks, and open details."""
 
     fence: str = ""
     details: int = 0
 
-    def after(self, line: str) -> _Open:
+    def after(self, line: str) -> _OpenBlocks:
         """Return the state after one more line."""
         mark = _FENCE.match(line)
         if self.fence:
-            return _Open("" if line.rstrip() == self.fence else self.fence, self.details)
+            return _OpenBlocks("" if line.rstrip() == self.fence else self.fence, self.details)
         if mark is not None:
-            return _Open(mark[1], self.details)
-        return _Open("", self.details + line.count("<details>") - line.count("</details>"))
+            return _OpenBlocks(mark[1], self.details)
+        return _OpenBlocks("", self.details + line.count("<details>") - line.count("</details>"))
 
 
 def cut(text: str, limit: int) -> str:
@@ -141,7 +141,7 @@ def cut(text: str, limit: int) -> str:
         return text
     kept: list[str] = []
     length = 0
-    state = _Open()
+    state = _OpenBlocks()
     for line in text.split("\n"):
         length += len(line) + 1
         following = state.after(line)
@@ -158,7 +158,7 @@ def cut(text: str, limit: int) -> str:
 def tidy(text: str) -> str:
     """Return Markdown with runs of blank lines made one. Fenced text stays as it is."""
     kept: list[str] = []
-    state = _Open()
+    state = _OpenBlocks()
     for line in text.split("\n"):
         if line or state.fence or (kept and kept[-1]):
             kept.append(line)

@@ -29,11 +29,10 @@ from perfci.units import counted, first_of, format_share
 _ACCEPTED = "bold yellow"
 _INDENT = 2
 _GAP = "  "
-_UNIT = re.compile(r"(?<=\d) (?=(?:[nµm]?s|[KMG]?i?B|GiB|min|h|%)(?![^\W_]))")
-"""The blank between a number and its unit."""
-_BOUND = "\N{NO-BREAK SPACE}"
+_BLANK_BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:[nµm]?s|[KMG]?i?B|min|h|%)(?![^\W_]))")
+_UNBREAKABLE_BLANK = "\N{NO-BREAK SPACE}"
 """Stands for such a blank while a text is wrapped."""
-_LONGEST = 2_000
+_MOST_CHARACTERS = 2_000
 """Characters of a paragraph."""
 _VERDICT_STYLES = {
     "pass": "bold green",
@@ -91,7 +90,7 @@ def text_console(out: io.StringIO, width: int, *, color: bool) -> Console:
 
 
 def _lines(view: ReportView, width: int, *, verbose: bool) -> Iterator[Text]:
-    yield from styled(list(_case_lines(view, verbose=verbose)), width)
+    yield from laid_out(list(_case_lines(view, verbose=verbose)), width)
     if not verbose:
         for group, does in (("untouched", "ran no changed file"), ("not_measured", "not measured")):
             if rows := view.groups[group]:
@@ -100,7 +99,7 @@ def _lines(view: ReportView, width: int, *, verbose: bool) -> Iterator[Text]:
                 yield from wrapped(text, 0, width, _style(rows[0]))
     for table in view.modes(every=verbose):
         yield Text()
-        yield from styled(
+        yield from laid_out(
             [Line(f"{table.case} by mode"), *(Line("", cells) for cells in table.lines)], width
         )
         yield from wrapped(table.advice, _INDENT, width)
@@ -126,10 +125,13 @@ def _case_lines(view: ReportView, *, verbose: bool) -> Iterator[Line]:
         if not view.is_shown_as_failure(row) and (verbose or not counted_only):
             rows_of.setdefault(row.case, []).append(row)
     alone = view.report.is_one_sided
-    for rows in sorted(rows_of.values(), key=lambda rows: alone or not any(map(_is_loud, rows))):
+    cases = list(rows_of.values())
+    if not alone:
+        cases.sort(key=lambda rows: not any(map(_is_loud, rows)))
+    for rows in cases:
         case = rows[0].case
         yield Line(case)
-        yield from alone_lines(rows, verbose=verbose) if alone else compared_lines(rows, verbose)
+        yield from (alone_lines if alone else compared_lines)(rows, verbose=verbose)
         if verbose and (again := replay_of(view.report, case)):
             yield Line("", extras=(f"again: {again}",), style=traits("unchanged").style)
 
@@ -141,7 +143,7 @@ def _is_loud(row: Row) -> bool:
     return (moved and not informs) or row.looks_slower
 
 
-def compared_lines(rows: Sequence[Row], verbose: bool) -> Iterator[Line]:
+def compared_lines(rows: Sequence[Row], *, verbose: bool) -> Iterator[Line]:
     """Yield a case's lines: rows that moved, the main metric, and the names of undecided metrics.
 
     ``verbose`` shows all rows, each with what to blame.
@@ -153,18 +155,16 @@ def compared_lines(rows: Sequence[Row], verbose: bool) -> Iterator[Line]:
     for row in shown:
         yield _compared(row, verbose=verbose)
     if rest := [row for row in rows if row not in shown and group_of(row) == "undecided"]:
-        names = ", ".join(map(_name_and_reach, rest))
+        names = ", ".join(map(_undecided_metric, rest))
         yield Line("", extras=(f"not decided: {names}",), style=_style(rest[0]))
 
 
-def _name_and_reach(row: Row) -> str:
-    """Return a row's metric, with the least share that would have shown if that is too much."""
-    reach = row.comparison.detectable
-    if row.comparison.difference is not None or not reach or reach <= row.comparison.threshold:
-        return row.comparison.metric
-    return (
-        f"{row.comparison.metric} (only a change of {format_share(reach)} would have been detected)"
-    )
+def _undecided_metric(row: Row) -> str:
+    """Return a row's metric. If only a change beyond its threshold was detectable, say so."""
+    metric, detectable = row.comparison.metric, row.comparison.detectable
+    if row.is_absolute or not detectable or detectable <= row.comparison.threshold:
+        return metric
+    return f"{metric} (only a change of {format_share(detectable)} would have been detected)"
 
 
 def alone_lines(rows: Sequence[Row], *, verbose: bool) -> Iterator[Line]:
@@ -193,7 +193,7 @@ def _style(row: Row) -> str:
     return _ACCEPTED if row.comparison.accepted else traits(row.comparison.status).style
 
 
-def styled(lines: Sequence[Line], width: int) -> Iterator[Text]:
+def laid_out(lines: Sequence[Line], width: int) -> Iterator[Text]:
     """Yield the lines laid out in ``width`` columns. Extras that don't fit go onto lines below."""
     cleaned = [tuple(map(clean_line, line.cells)) for line in lines]
     columns = max(map(len, cleaned), default=0)
@@ -209,7 +209,7 @@ def styled(lines: Sequence[Line], width: int) -> Iterator[Text]:
             for cell, column in zip(cells, widths, strict=False)
         )
         text = " " * _INDENT + _GAP.join(padded)
-        extras = [clean_prose(extra, _LONGEST) for extra in line.extras if extra]
+        extras = [clean_prose(extra, _MOST_CHARACTERS) for extra in line.extras if extra]
         while cells and extras and cell_len(text + _GAP + extras[0]) <= width:
             text += _GAP + extras.pop(0)
         if cells and cell_len(text.rstrip()) > width:
@@ -221,11 +221,11 @@ def styled(lines: Sequence[Line], width: int) -> Iterator[Text]:
 
 def wrapped(text: str, indent: int, width: int, style: str = "") -> Iterator[Text]:
     """Yield a cleaned paragraph, each line indented. A number stays with its unit."""
-    bound = _UNIT.sub(_BOUND, clean_prose(text, _LONGEST))
+    bound = _BLANK_BEFORE_UNIT.sub(_UNBREAKABLE_BLANK, clean_prose(text, _MOST_CHARACTERS))
     for line in textwrap.wrap(
         bound, width - indent, break_long_words=False, break_on_hyphens=False
     ):
-        yield Text(" " * indent + line.replace(_BOUND, " "), style)
+        yield Text(" " * indent + line.replace(_UNBREAKABLE_BLANK, " "), style)
 
 
 def _skipped(report: Report, width: int, *, verbose: bool) -> Iterator[Text]:
@@ -238,23 +238,23 @@ def _skipped(report: Report, width: int, *, verbose: bool) -> Iterator[Text]:
 
 
 def _why(view: ReportView, width: int, *, verbose: bool) -> Iterator[Text]:
-    explained = {reason.case for reason in view.whys}
-    unknown = [
-        why
-        for why in view.report.why
-        if not why.differences and (why.untold or why.case not in explained)
+    explained = {explanation.case for explanation in view.whys}
+    unexplained = [
+        looked
+        for looked in view.report.why
+        if not looked.differences and (looked.untold or looked.case not in explained)
     ]
-    if view.whys or unknown:
+    if view.whys or unexplained:
         yield Text()
         yield Text("Why", "bold")
-    for reason in view.whys:
-        about = f"{reason.case} {reason.metric}".rstrip()
-        yield from wrapped(f"{about}: {reason.placed}", 2, width)
-        for line in reason.more if verbose else ():
+    for explanation in view.whys:
+        about = f"{explanation.case} {explanation.metric}".rstrip()
+        yield from wrapped(f"{about}: {explanation.placed}", 2, width)
+        for line in explanation.more if verbose else ():
             yield from wrapped(line, 4, width, "dim")
-    for silent in unknown:
-        for line in tuple(unavailable_lines(silent)) or (UNEXPLAINED,):
-            yield from wrapped(f"{silent.case}: {line}", 2, width, "dim")
+    for looked in unexplained:
+        for line in tuple(unavailable_lines(looked)) or (UNEXPLAINED,):
+            yield from wrapped(f"{looked.case}: {line}", 2, width, "dim")
 
 
 def _notes(report: Report, width: int) -> Iterator[Text]:
