@@ -10,10 +10,10 @@ import click
 
 from perfci.cli.options import (
     allow_token_option,
+    command_budget_option,
     config_option,
     configuration_here,
     history_option,
-    hour_option,
     opened_project,
     python_option,
     select_option,
@@ -118,7 +118,7 @@ def _opened(*, create: bool = False) -> AbstractContextManager[OpenHistory]:
 @click.option("--commits", metavar="OLD..NEW", help="Fill the gaps of these commits.")
 @click.option("--last", type=click.IntRange(1), help="The tip, and the gaps of the last N commits.")
 @history_option
-@hour_option
+@command_budget_option
 @click.option(
     "--retry-failed",
     is_flag=True,

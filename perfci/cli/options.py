@@ -67,7 +67,7 @@ def stack(*options: Callable[[F], F]) -> Callable[[F], F]:
     return decorate
 
 
-# None of these is passed to the commands: the caller has them.
+# The callbacks of options with expose_value=False, which fill `Caller`. Commands don't get them.
 def _given(context: click.Context) -> dict[str, Any]:
     """Return the fields of ``Caller`` that options set."""
     given: dict[str, Any] = context.meta.setdefault(__name__, {"changes": {}})
@@ -102,9 +102,10 @@ def _set_keys(context: click.Context, parameter: click.Parameter, texts: tuple[s
 def _table_of(assignment: str) -> dict[str, Any]:
     """Return TOML such as ``quiet.pin=false``. A text needs no quotes: ``budget=5m``."""
     key, equals, value = assignment.partition("=")
-    for text in (assignment, f"{key} = {json.dumps(value)}") if equals else ():
-        with suppress(ValueError):
-            return parse_toml(text)
+    if equals:
+        for line in (assignment, f"{key} = {json.dumps(value)}"):  # as written, then as a text
+            with suppress(ValueError):
+                return parse_toml(line)
     raise click.BadParameter(f"{assignment!r} can't be read: write KEY=VALUE, as in a TOML file")
 
 
@@ -144,7 +145,8 @@ python_option = click.option(
     callback=_set_path,
     help="The Python that measures (default: `python` in the configuration, else perfci's own).",
 )
-hour_option = click.option(
+# The time of `bisect` and `nightly`, which compare often. The key `budget` is for one comparison.
+command_budget_option = click.option(
     "--budget",
     "budget_s",
     type=duration,
@@ -212,7 +214,7 @@ showing_options = stack(
 )
 
 OUTPUT = "output_"
-"""The beginning of the parameters' names of options that write a report's formats."""
+"""Prefix of the parameters of options that write a report in some format."""
 
 
 def configuration_here() -> tuple[Path, Config]:

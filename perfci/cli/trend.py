@@ -11,11 +11,11 @@ from perfci.cli.options import (
     FILE,
     FOLDER,
     allow_token_option,
+    command_budget_option,
     config_option,
     configuration_here,
     duration,
     history_option,
-    hour_option,
     opened_project,
     python_option,
     select_option,
@@ -106,7 +106,7 @@ def trend_command(
 )
 @python_option
 @allow_token_option
-@hour_option
+@command_budget_option
 @click.option("--restart", is_flag=True, help="Forget the measurements of an earlier start.")
 @click.option("--json", "json_path", type=FILE, help="Write the answer here.")
 def bisect_command(wanted: str, json_path: Path | None, **given: Any) -> int:

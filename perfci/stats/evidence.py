@@ -55,14 +55,15 @@ def paired_evidence(
 ) -> Evidence:
     """Return the evidence of pairs: paired t, with Welch's p next to it.
 
-    ``speeds`` are the two speeds that were taken out of the values, for one degree of freedom.
+    ``speeds`` says that the values were corrected for two speeds of the machine. This costs one
+    degree of freedom and widens the standard error.
 
     Notes
     -----
     The test is on logarithms, so that the estimate is a ratio and swapping the sides inverts it.
     Values of zero or below have no logarithm. Their change is of arithmetic means, as a share of
     base's mean, which is taken as exact (a warning says so). ``absolute`` asks for the difference
-    itself. ``step`` is that of the instrument, in the values' unit. Fewer pairs than ``fewest``
+    itself. ``step`` is the instrument's, in the values' unit. Fewer pairs than ``fewest``
     give the estimate alone.
     """
     if problem := no_evidence((*base, *head)):
@@ -96,10 +97,9 @@ def unpaired_evidence(
 ) -> Evidence:
     """Return the evidence of head against a stored baseline of one or several sessions.
 
-    ``step`` is that of the instrument, in the values' unit. ``day`` is how far today lies from the
-    stored sessions, which are taken as they would be today. It is left out for values that have
-    neither a logarithm nor a difference. Fewer values than ``fewest`` on a side give the
-    estimate alone.
+    ``step`` is the instrument's, in the values' unit. ``day`` is the shift of speed between the
+    stored sessions and today. It is added to them, except on the scale ``share``. Fewer values than
+    ``fewest`` on a side give the estimate alone.
     """
     base = [value for session in base_sessions for value in session]
     if problem := no_evidence((*base, *head)):
@@ -109,17 +109,23 @@ def unpaired_evidence(
     shift = day.mean if day else 0.0
     sessions = [[value + shift for value in scale.to(session)] for session in base_sessions]
     after = scale.to(head)
-    screen = welch_t_of_sessions(sessions, after, resolution=scale.resolution)
-    test = welch_t_of_day(sessions, after, day, resolution=scale.resolution) if day else screen
+    without_day = welch_t_of_sessions(sessions, after, resolution=scale.resolution)
+    test = welch_t_of_day(sessions, after, day, resolution=scale.resolution) if day else without_day
     before = [value for session in sessions for value in session]
     effect = cohens_d(before, after, resolution=scale.resolution)
     enough = min(len(base), len(head)) >= fewest
-    return scale.evidence("welch_t", test, alpha, enough=enough, welch_p=screen.p, effect=effect)
+    return scale.evidence(
+        "welch_t", test, alpha, enough=enough, welch_p=without_day.p, effect=effect
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class _Scale:
-    """The transformation of values for the test, and of its estimate back."""
+    """The transformation of values for the test, and of its estimate back.
+
+    The change is a ratio of geometric means (``log``), the difference of arithmetic means as a
+    share of base's mean (``share``), or this difference itself (``difference``).
+    """
 
     kind: Literal["log", "share", "difference"]
     resolution: Resolution
@@ -166,9 +172,11 @@ class _Scale:
             findings += (finding(code),)
         if not enough:
             test, welch_p, effect = TTest(test.estimate), None, None
-        ends = test.estimate, test.lo, test.hi
-        ratio, ratio_lo, ratio_hi = map(self._ratio, ends)
-        change, change_lo, change_hi = ends if self.kind == "difference" else (None, None, None)
+        estimates = test.estimate, test.lo, test.hi
+        ratio, ratio_lo, ratio_hi = map(self._ratio, estimates)
+        change, change_lo, change_hi = (
+            estimates if self.kind == "difference" else (None, None, None)
+        )
         return Evidence(
             method=method,
             ratio=ratio,
@@ -197,6 +205,7 @@ class _Scale:
         return None
 
     def _detectable(self, test: TTest, alpha: float) -> float | None:
+        # verdict/row_status.py computes it for `log`, from `se` and `df`
         if self.kind == "log" or test.se is None or test.df is None:
             return None
         if self.base_mean is None or self.base_mean <= 0.0:
@@ -263,9 +272,9 @@ def summarise(values: Sequence[float], *, logarithmic: bool = True) -> Summary:
         return Summary(None)
     logarithmic = logarithmic and min(values) > 0.0
     scaled = [math.log(value) for value in values] if logarithmic else list(values)
-    center = mean(scaled)
     if len(scaled) < 2:
         return Summary(values[0])
+    center = mean(scaled)
     half_width = t_quantile(0.5 + CONFIDENCE / 2, len(scaled) - 1) * math.sqrt(
         variance(scaled) / len(scaled)
     )

@@ -57,12 +57,12 @@ _OPTIONS_OFF: Mapping[str, Any] = {
     "codspeed_mode": None, "numprocesses": None, "maxprocesses": None, "dist": "no", "tx": (),
     "cov_source": (), "timeout": None, "reruns": None,
 }  # fmt: skip
-"""Options of plugins that are off, with the values that a conftest.py reads. As perfci measures,
-they are those of ``--benchmark-only``, whatever ``addopts`` has."""
+"""Options of plugins that are off, with the values that a conftest.py reads. The values are those
+under ``--benchmark-only``, because perfci measures. ``addopts`` doesn't change them."""
 
 
 def _options(root: Path) -> list[str]:
-    """Return pytest's options for tests of the tree ``root``. The order's own come last."""
+    """Return pytest's options for tests of the tree ``root``, with ``pytest_args`` last."""
     return [*_OPTIONS, f"--confcutdir={root}", f"--rootdir={root}", *PYTEST_ARGUMENTS]
 
 
@@ -76,7 +76,7 @@ def know_marks(config: pytest.Config) -> None:
 
 
 class Fixtures:
-    """A plugin of a session: the fixtures that measure. Here they call the function once."""
+    """A plugin of a session: its fixtures. Here they only call the function, and don't measure."""
 
     disabled = True
 
@@ -85,15 +85,16 @@ class Fixtures:
         del work
         return ()
 
-    def _call(self, request: pytest.FixtureRequest) -> Call:
+    def _call(self, request: pytest.FixtureRequest) -> BenchmarkFixture:
         """Return a fixture that measures the function passed to it."""
-        return Call(request.node, self)
+        return BenchmarkFixture(request.node, self)
 
+    # the attribute's name is the fixture's
     benchmark, codspeed_benchmark = pytest.fixture(_call), pytest.fixture(_call)
 
 
-class _TestRun(Fixtures):
-    """A plugin of a session: its options, and the first exception in it."""
+class _Session(Fixtures):
+    """A session of pytest in a worker: its options, and the first exception in it."""
 
     disabled = False
 
@@ -119,8 +120,9 @@ class _TestRun(Fixtures):
             self.raised = getattr(error, "cause", error)  # pytest wraps the error of a conftest.py
             raise
         known, unknown = parser.parse_known_and_unknown_args(args)
-        strangers = {*unknown, *_STRICTNESS, *known.file_or_dir} - {*self._places}
-        args[:] = [word for word in args if word not in strangers]
+        # the values of unknown options look like paths, and addopts may have paths of its own
+        dropped = {*unknown, *_STRICTNESS, *known.file_or_dir} - {*self._places}
+        args[:] = [word for word in args if word not in dropped]
         for name, value in _OPTIONS_OFF.items():
             if not hasattr(known, name):  # a conftest.py may have an option of that name
                 parser.addoption(f"--{name.replace('_', '-')}", default=value)
@@ -155,7 +157,7 @@ class CollectedTest:
     skips: dict[str, str] = field(default_factory=dict)
 
 
-class Collection(_TestRun):
+class Collection(_Session):
     """The tests of some files that measure, by name."""
 
     def __init__(self, files: Sequence[Path], root: Path, others: Sequence[str] = ()) -> None:
@@ -227,28 +229,28 @@ GoOn = Callable[[Any], Sequence[float]]
 
 
 def run_test(root: Path, place: str, go_on: GoOn, *, params: str = "") -> None:
-    """Run the test at ``place``. Within it, call ``go_on`` with what it measures.
+    """Run the test at ``place``. Within it, call ``go_on`` with the work that it measures.
 
-    ``params`` is the label of its parameters.
+    ``params`` is the axis of its parameters: their label.
     """
-    running = _Running(place, params, go_on)
-    running.run(_options(root))
-    if isinstance(running.raised, pytest.skip.Exception):
-        raise Unusable(TEST_SKIPPED, f"the test skipped itself: {running.raised}")
-    if running.raised:
-        raise running.raised
-    if not running.went_on:
+    session = _MeasuringSession(place, params, go_on)
+    session.run(_options(root))
+    if isinstance(session.raised, pytest.skip.Exception):
+        raise Unusable(TEST_SKIPPED, f"the test skipped itself: {session.raised}")
+    if session.raised:
+        raise session.raised
+    if not session.measured:
         raise Unusable("nothing_returned", f"{place} never called `benchmark`")
 
 
-class _Running(_TestRun):
-    """One test's run. It hands what the test measures over to the worker."""
+class _MeasuringSession(_Session):
+    """A session that runs one test and passes its work to the worker, which measures it."""
 
     def __init__(self, place: str, label: str, go_on: GoOn) -> None:
         super().__init__([place])
         self._label = label
         self._go_on = go_on
-        self.went_on = False
+        self.measured = False
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -283,7 +285,7 @@ class _Running(_TestRun):
 
     def measure(self, work: Any) -> Sequence[float]:
         """Have the worker measure, and return the times of the recorded calls, in s."""
-        self.went_on = True
+        self.measured = True
         try:
             return self._go_on(work)
         except BaseException as error:
@@ -291,7 +293,7 @@ class _Running(_TestRun):
             raise
 
 
-class Call:
+class BenchmarkFixture:
     """The fixture, with pytest-benchmark's attributes. Options for timing have no effect."""
 
     has_error = skipped = cprofile = False
@@ -357,7 +359,7 @@ class Call:
 class CallStatistics:
     """``benchmark.stats`` as pytest-benchmark has it, with the fixture's own attributes."""
 
-    def __init__(self, fixture: Call, data: Sequence[float]) -> None:
+    def __init__(self, fixture: BenchmarkFixture, data: Sequence[float]) -> None:
         self.fixture, self.stats = fixture, SampleStatistics(data)
         self.iterations, self.options = 1, dict[str, Any]()
 
