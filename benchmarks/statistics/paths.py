@@ -13,7 +13,7 @@ from functools import cache
 
 import numpy as np
 
-from benchmarks.statistics.noise import MODELS, Array, Model, Rng, Seen
+from benchmarks.statistics.noise import BURSTS, MODELS, Array, Model, Rng, Seen
 from perfci.config.keys import MeasureSettings
 from perfci.measure.progress import CaseNeeds, CaseState, case_states
 from perfci.metrics import METRICS
@@ -25,6 +25,7 @@ from perfci.verdict.anchors import choose_anchors, day_shifts, may_decide
 from perfci.verdict.case_comparisons import compare_case
 from perfci.verdict.decision import decide
 from perfci.verdict.policy import Policy
+from perfci.verdict.reduction import side_by_side
 from perfci.verdict.row_status import adjust, suspects
 
 METRIC = "latency_p50"
@@ -96,7 +97,7 @@ class Compare:
         luck = model.of_servers(rng, count, most)
 
         def pair(index: int, number: int, server: int) -> tuple[WorkerOutput, WorkerOutput]:
-            base, head = (
+            outputs = [
                 _worker(
                     _case(index),
                     side,
@@ -107,7 +108,8 @@ class Compare:
                     server,
                 )
                 for side in (0, 1)
-            )
+            ]
+            base, head = side_by_side(outputs, (1,) * BURSTS)
             return base, head
 
         others = _others("compare", rng, GATING * cases - count)
