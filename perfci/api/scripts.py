@@ -108,14 +108,19 @@ def script(path: str, *arguments: str, tags: Sequence[str] = ()) -> tuple[Benchm
 
 
 def _measured(
-    source: Path, arguments: Sequence[str], name: str, go_on: Callable[[Any], None], *, case: str
+    source: Path,
+    arguments: Sequence[str],
+    name: str,
+    measure_work: Callable[[Any], None],
+    *,
+    case: str,
 ) -> None:
-    """Run the script up to the call that is the case, and call ``go_on`` with its work there."""
-    run = _ScriptRun(source, arguments, (name, case), go_on)
+    """Run the script up to the call that is the case, and there have its work measured."""
+    run = _ScriptRun(source, arguments, (name, case), measure_work)
     run.to_end("")
     if run.raised:
         raise run.raised
-    if not run.went_on:
+    if not run.measured:
         raise Unusable("no_such_case", f"{source.name} did not time {name} this time")
 
 
@@ -130,16 +135,16 @@ class _Measured(BaseException):
 class _ScriptRun:
     """One run of a script, with stand-ins for the functions that time.
 
-    ``cases`` has the labels of timed calls, by name. ``go_on`` is called with the ``wanted`` one.
+    ``cases`` has the labels of timed calls, by name. ``measure_work`` gets the ``wanted`` one.
     """
 
     source: Path
     arguments: Sequence[str]
     wanted: tuple[str, str] | None = None
-    go_on: Callable[[Any], None] = lambda _: None
+    measure_work: Callable[[Any], None] = lambda _: None
     cases: dict[str, list[str]] = field(default_factory=dict)
     raised: BaseException | None = None
-    went_on: bool = False
+    measured: bool = False
     report: tuple[str, str] | None = None
 
     def to_end(self, where: str) -> None:
@@ -248,9 +253,9 @@ class _ScriptRun:
         labels.append(fit_label(label or str(len(labels) + 1), labels))
         if self.wanted != (fit, labels[-1]):
             return
-        self.went_on = True
+        self.measured = True
         try:
-            self.go_on(work())
+            self.measure_work(work())
         except BaseException as error:  # noqa: BLE001 (raised in the end: the script may expect errors, and go on
             self.raised = error
         raise _Measured

@@ -297,9 +297,9 @@ def _skip(asv: _Asv, names: Sequence[str], **indexes: int) -> str | None:
 
 
 def _hand_over(
-    asv: _Asv, names: Sequence[str], go_on: Callable[[Work], None], /, **indexes: int
+    asv: _Asv, names: Sequence[str], measure_work: Callable[[Work], None], /, **indexes: int
 ) -> None:
-    """Set up the case with these parameters, call ``go_on`` with its work, and tear it down."""
+    """Set up the case with these parameters, have its work measured, and tear it down."""
     asv._current_params = _values(asv, names, indexes)  # noqa: SLF001 (set_param_idx counts)
     spared_s = 0.0
     folder = tempfile.mkdtemp(prefix="asv-")
@@ -316,7 +316,7 @@ def _hand_over(
     with ExitStack() as stack:
         stack.callback(asv.do_teardown)
         try:
-            go_on(replace(_work(asv, stack), spared_s=spared_s))
+            measure_work(replace(_work(asv, stack), spared_s=spared_s))
         except NotImplementedError as error:
             if type(error).__name__ == "SkipNotImplemented":
                 raise Unusable(TEST_SKIPPED, f"it skipped itself: {error}") from error

@@ -163,15 +163,15 @@ class _NumpySeeder:
         return spec
 
 
-GoOn = Callable[[Work], Sequence[float]]
+MeasureWork = Callable[[Work], Sequence[float]]
 """The rest of the worker's task, called with the work once it is set up.
 
 It returns the times of the recorded calls, in s.
 """
 
 
-def set_up(order: WorkOrder, benchmarks: Sequence[Benchmark], go_on: GoOn) -> None:
-    """Set up the order's case, and call ``go_on`` with its work.
+def set_up(order: WorkOrder, benchmarks: Sequence[Benchmark], measure_work: MeasureWork) -> None:
+    """Set up the order's case, and call ``measure_work`` with its work.
 
     It is a continuation, because a benchmark that hands its work over calls it from its own frames,
     while its contexts are open.
@@ -181,9 +181,9 @@ def set_up(order: WorkOrder, benchmarks: Sequence[Benchmark], go_on: GoOn) -> No
         raise Unusable("no_such_case", f"`{order.case}` is not in {order.benchmark_file}")
     benchmark, point = cases[order.case]
     if benchmark.hands_over:
-        benchmark.function(lambda made: go_on(_work(made)), **point.values)
+        benchmark.function(lambda made: measure_work(_work(made)), **point.values)
     else:
-        go_on(_work(_checked(benchmark, benchmark.function(**point.values))))
+        measure_work(_work(_checked(benchmark, benchmark.function(**point.values))))
 
 
 def _checked(benchmark: Benchmark, made: Any) -> Any:

@@ -38,7 +38,7 @@ def look_inside(order: WorkOrder, channel: Channel) -> None:
         channel.enter("setup")
         traced = frames_traced()
 
-        def go_on(work: Work) -> Sequence[float]:
+        def record_work(work: Work) -> Sequence[float]:
             copies = StrayCopies()
             scene.call, scene.set_up = work.prepared_call, True
             channel.enter("first_call")
@@ -68,7 +68,7 @@ def look_inside(order: WorkOrder, channel: Channel) -> None:
                 channel.send("record", recorded=recorded, why=why)
             return ()
 
-        set_up(order, benchmarks, go_on)
+        set_up(order, benchmarks, record_work)
 
 
 class _Recordings:

@@ -66,11 +66,11 @@ def measure(
     measuring = _Measuring(order, channel, start)
     made: list[Measurement] = []
 
-    def go_on(work: Work) -> Sequence[float]:
+    def measure_work(work: Work) -> Sequence[float]:
         made.append(measuring.measurement_of(work))
         return [ns / 1e9 for samples in measuring.samples for ns in samples]
 
-    set_up(order, benchmarks, go_on)
+    set_up(order, benchmarks, measure_work)
     measuring.copies.require_none_at_last()
     return made[0]
 

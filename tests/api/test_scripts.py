@@ -75,8 +75,8 @@ def cases(folder: Path, *arguments: str) -> dict[str, Measure]:
     }
 
 
-def measure(benchmark: Benchmark, point: AxisPoint, go_on: Callable[[Any], None]) -> None:
-    benchmark.function(go_on, **point.values)
+def measure(benchmark: Benchmark, point: AxisPoint, measure_work: Callable[[Any], None]) -> None:
+    benchmark.function(measure_work, **point.values)
 
 
 def works(measure: Measure) -> Work:

@@ -260,9 +260,9 @@ class SimulatedWorker(Worker):
             raise _OfTheSession(error) from error
         if ended:
             raise _Ended(*ended)
-        set_up(order, imported(order), self._go_on)
+        set_up(order, imported(order), self._measure_work)
 
-    def _go_on(self, work: Work) -> None:
+    def _measure_work(self, work: Work) -> None:
         order, executor = self._order, self._executor
         key = order.case, order.side
         number = executor.started[key]

@@ -224,16 +224,16 @@ def _group(item: pytest.Item) -> str | None:
     return group if isinstance(group, str) else None
 
 
-GoOn = Callable[[Any], Sequence[float]]
+MeasureWork = Callable[[Any], Sequence[float]]
 """The worker's function that measures. It returns the times of the recorded calls, in s."""
 
 
-def run_test(root: Path, place: str, go_on: GoOn, *, params: str = "") -> None:
-    """Run the test at ``place``. Within it, call ``go_on`` with the work that it measures.
+def run_test(root: Path, place: str, measure_work: MeasureWork, *, params: str = "") -> None:
+    """Run the test at ``place``. Within it, call ``measure_work`` with the work that it measures.
 
     ``params`` is the axis of its parameters: their label.
     """
-    session = _MeasuringSession(place, params, go_on)
+    session = _MeasuringSession(place, params, measure_work)
     session.run(_options(root))
     if isinstance(session.raised, pytest.skip.Exception):
         raise Unusable(TEST_SKIPPED, f"the test skipped itself: {session.raised}")
@@ -246,10 +246,10 @@ def run_test(root: Path, place: str, go_on: GoOn, *, params: str = "") -> None:
 class _MeasuringSession(_Session):
     """A session that runs one test and passes its work to the worker, which measures it."""
 
-    def __init__(self, place: str, label: str, go_on: GoOn) -> None:
+    def __init__(self, place: str, label: str, measure_work: MeasureWork) -> None:
         super().__init__([place])
         self._label = label
-        self._go_on = go_on
+        self._measure_work = measure_work
         self.measured = False
 
     @pytest.hookimpl(trylast=True)
@@ -287,7 +287,7 @@ class _MeasuringSession(_Session):
         """Have the worker measure, and return the times of the recorded calls, in s."""
         self.measured = True
         try:
-            return self._go_on(work)
+            return self._measure_work(work)
         except BaseException as error:
             self.raised = error
             raise
