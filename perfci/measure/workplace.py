@@ -125,7 +125,11 @@ class Workplace:
 
     def of_head(self) -> Workplace:
         """Return the workplace of head alone, with a log of its own."""
-        plan = replace(self.plan, sides=(self.plan.head,), differences=Differences())
+        head = self.plan.head
+        uncommitted_of_head = {head.root: self.plan.uncommitted[head.root]}
+        plan = replace(
+            self.plan, sides=(head,), differences=Differences(), uncommitted=uncommitted_of_head
+        )
         return replace(
             self,
             plan=plan,
