@@ -1,7 +1,7 @@
 """Write the pages of docs/reference from the code: ``python docs/site/reference.py``.
 
-Keys come from the configuration's schema, metrics from their modules, commands from click, and
-fields from the files' schemas. Nothing there is edited by hand; a test fails where a page differs.
+Keys come from the configuration's schema, metrics from their modules, commands from click, and the
+trend's fields from fields.toml. Nothing there is edited by hand; a test fails where a page differs.
 """
 
 from __future__ import annotations
@@ -45,7 +45,6 @@ def pages() -> dict[str, str]:
         "configuration.md": configuration(),
         "metrics.md": metrics(),
         "commands.md": commands(),
-        "report.md": report(),
         "trend.md": trend(),
     }
 
@@ -279,44 +278,6 @@ def _flag(flags: str) -> str:
 # --- files for programs ---
 
 
-def report() -> str:
-    """Return the page of the fields of reports and of bisections."""
-    schema = _schema("report.schema.json")
-    bisection = _schema("bisection.schema.json")
-    shared = set(schema["definitions"])
-    parts = [
-        (
-            "`--json FILE` writes a report. Fields stay, because scripts read them. New fields may "
-            "come. Times are in s, sizes in bytes, changes are ratios, and unknown values are "
-            "`null`. Fields without a type are strings. Check `interrupted` and `injected` first. "
-            "[Report files](../report-files.md) lists the limits of a file. The JSON Schemas are "
-            "in the package: `perfci/schemas/report.schema.json` and `bisection.schema.json`."
-        ),
-        "## Report",
-        *_record(schema),
-    ]
-    for name, definition in schema["definitions"].items():
-        parts += [f"## {name}", *_record(definition)]
-    parts += ["## Bisection", "`perfci bisect --json FILE` writes it.", *_record(bisection)]
-    for name, definition in bisection["definitions"].items():
-        if name not in shared:
-            parts += [f"## {name}", *_record(definition)]
-    return _page("Fields of report files", *parts)
-
-
-def _record(definition: Mapping[str, Any]) -> Iterator[str]:
-    first = definition["description"].partition("\n\n")[0]
-    yield " ".join(first.replace("``", "`").split())
-    lines = []
-    meanings = {name: field["description"] for name, field in definition["properties"].items()}
-    for name, names, meaning in _joined(meanings):
-        kind = _field_kind(definition["properties"][name])
-        shown = names if kind == "string" else f"{names} ({kind})"
-        says = "" if _repeats(name, meaning) else f": {' '.join(meaning.split())}"
-        lines.append(f"- {shown}{says}")
-    yield "\n".join(lines)
-
-
 def _repeats(name: str, meaning: str) -> bool:
     """Return whether a field's meaning is only its name, with an article."""
     return meaning.lower() in {f"{article} {name}." for article in ("a", "its", "the")}
@@ -331,22 +292,6 @@ def _joined(meanings: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
             yield name, names, meaning.replace(lower, "Ends of")
         elif not meaning.startswith(upper):
             yield name, f"`{name}`", meaning
-
-
-def _field_kind(field: Mapping[str, Any]) -> str:
-    if "anyOf" in field:
-        return " or ".join(map(_field_kind, field["anyOf"]))
-    if "$ref" in field:
-        name = field["$ref"].rpartition("/")[2]
-        return f"[{name}](#{name.lower()})"
-    if "const" in field or "enum" in field:
-        return "string"
-    kind = field.get("type", "any")
-    if kind == "array":
-        return f"list of {_field_kind(field['items'])}"
-    if kind == "object":
-        return f"{_field_kind(field['additionalProperties'])} by name"
-    return str(kind)
 
 
 def trend() -> str:
