@@ -62,11 +62,16 @@ MUTANTS = (
     ),
     Mutant(
         "verdict/policy.py",
-        "-threshold < lo and hi < threshold",
-        "lo < threshold and hi < threshold",
+        "-self.threshold < self.lo and self.hi < self.threshold",
+        "self.lo < self.threshold and self.hi < self.threshold",
         VERDICT,
     ),
-    Mutant("verdict/policy.py", "lo > threshold or hi < -threshold", "lo > threshold", VERDICT),
+    Mutant(
+        "verdict/policy.py",
+        "self.lo > self.threshold or self.hi < -self.threshold",
+        "self.lo > self.threshold",
+        VERDICT,
+    ),
     Mutant(
         "verdict/row_status.py",
         "p_adjusted < policy.alpha",
@@ -84,8 +89,8 @@ MUTANTS = (
     ),
     Mutant(
         "verdict/row_status.py",
-        '"regressed" if change > 0.0',
-        '"regressed" if change < 0.0',
+        '"regressed" if worse.change > 0.0',
+        '"regressed" if worse.change < 0.0',
         VERDICT,
     ),
     Mutant("verdict/row_status.py", "    if row.caveat:\n        return row.caveat\n", "", VERDICT),
@@ -95,8 +100,8 @@ MUTANTS = (
     Mutant("verdict/stopping.py", "p is not None and p < level", "True", VERDICT),
     Mutant(
         "verdict/stopping.py",
-        "level, threshold = policy.alpha / max(1, family)",
-        "level, threshold = policy.alpha",
+        "worse, level = worsening(row), policy.alpha / max(1, family)",
+        "worse, level = worsening(row), policy.alpha",
         (*VERDICT, *SCHEDULE),
     ),
     Mutant(

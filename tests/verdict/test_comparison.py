@@ -436,3 +436,13 @@ def test_a_comparison_keeps_the_standard_error_that_its_interval_was_made_with(m
         (hi - lo) / 2.0, rel=1e-9
     )
     assert standard_error(row) == pytest.approx(row.se, rel=1e-9)
+
+
+def test_a_change_wants_rounds_until_its_p_counts_among_all_tests() -> None:
+    base = side("base", "latency_p50", [0.01] * 12)
+    head = side("head", "latency_p50", [0.012 * (1.0 + own) for own in (*OWN, *OWN)])
+    (row,) = compare_case(case(), base, head, POLICY, paired=True)
+    assert worsening(row).is_beyond
+    row = replace(row, p=0.005)
+    assert not wants_rounds(row, POLICY, 1)
+    assert wants_rounds(row, POLICY, 20)
