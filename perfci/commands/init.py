@@ -85,8 +85,8 @@ def initialise(
     file = (configured or names[-1:] or [OWN_FILE])[0]
     known = own_table(parse_configuration(texts[file], file), file)[0] if configured else {}
     place, has_benchmarks = _place(root, benchmarks)
-    elsewhere = None if has_benchmarks or known.keys() & _PLACE else _suite_elsewhere(root)
-    if elsewhere and benchmarks == ProjectKeys().benchmarks:
+    given = benchmarks != ProjectKeys().benchmarks or known.keys() & _PLACE
+    if elsewhere := None if has_benchmarks or given else _suite_elsewhere(root):
         place, has_benchmarks = elsewhere, True
     measured = None if has_benchmarks else measured_package(root, project, package)
     keys = dict[str, Any](zip(_PLACE, place, strict=True)) if elsewhere else {}

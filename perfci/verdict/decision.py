@@ -330,7 +330,7 @@ def _looks_slower(row: Comparison) -> bool:
 def _slower_in_each_pair(row: Comparison) -> bool:
     """Say whether each pair is worse by the threshold, of pairs too few for a p that counts.
 
-    A single pair has to be four times worse.
+    Two pairs have to be worse by twice the threshold, and a single one has to be four times worse.
     """
     if row.method != "paired_t":
         return False
